@@ -1,0 +1,175 @@
+"""Parts that models share: pointwise maps, the channel norm, the lift and the two updates."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sfo.shapes import Field
+
+Update = Literal["mlp", "glu"]
+
+# One step of the channel norm's loop over the batch covers this many numbers, 4 MB in float32.
+CHUNK = 2**20
+
+
+class Pointwise(nn.Linear):
+    """The same linear map of the channels at every grid point, on any number of axes."""
+
+    def forward(self, v: Field) -> Field:
+        # A convolution over the flattened grid needs no copy of a channels-first field.
+        out = F.conv1d(v.flatten(2), self.weight[:, :, None], self.bias)
+        return out.view(*out.shape[:2], *v.shape[2:])
+
+
+class ChannelNorm(nn.LayerNorm):
+    """Layer normalisation over the channels, at every grid point on its own."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+
+    def forward(self, v: Field) -> Field:
+        flat = v.flatten(2)
+        if torch.compiler.is_compiling() or v.dtype != self.weight.dtype:
+            out = channel_norm_by_definition(flat, self.weight, self.bias, self.eps)
+        else:
+            out = _ChannelNorm.apply(flat, self.weight, self.bias, self.eps)
+        return out.view(v.shape)
+
+
+def channel_norm_by_definition(v: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The norm of a field `(batch, channel, points)` as torch has it, on a transposed copy."""
+    return F.layer_norm(v.transpose(1, 2), weight.shape, weight, bias, eps).transpose(1, 2)
+
+
+class _ChannelNorm(torch.autograd.Function):
+    """The same without the transposes, twice as fast on large grids.
+
+    It keeps only the input, which the residual connection holds anyway, and two numbers a
+    point. The loop over samples keeps each in cache through all passes.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, v: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+        out = torch.empty_like(v)
+        mean, scale = v.new_empty(2, len(v), 1, v.shape[2])
+        for part in _parts(v):
+            x, centred = v[part], out[part]
+            torch.mean(x, 1, keepdim=True, out=mean[part])
+            torch.sub(x, mean[part], out=centred)
+            torch.mean(centred.square(), 1, keepdim=True, out=scale[part])
+            scale[part].add_(eps).rsqrt_()
+            centred.mul_(scale[part]).mul_(weight[:, None]).add_(bias[:, None])
+        ctx.save_for_backward(v, mean, scale, weight, bias)
+        ctx.eps = eps
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, dout: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        v, mean, scale, weight, bias = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            out = channel_norm_by_definition(v, weight, bias, ctx.eps)
+            return (*torch.autograd.grad(out, (v, weight, bias), dout, create_graph=True), None)
+        dv = torch.empty_like(v)
+        dweight, dbias = torch.zeros_like(weight), torch.zeros_like(bias)
+        for part in _parts(v):
+            x = (v[part] - mean[part]).mul_(scale[part])
+            dx, dy = dv[part], dout[part]
+            product = dy * x
+            dweight += product.sum((0, 2))
+            dbias += dy.sum((0, 2))
+            along_x = product.mul_(weight[:, None]).mean(1, keepdim=True)
+            torch.mul(dy, weight[:, None], out=dx)
+            dx.sub_(dx.mean(1, keepdim=True)).addcmul_(x, along_x, value=-1).mul_(scale[part])
+        return dv, dweight, dbias, None
+
+
+def _parts(v: Tensor) -> list[slice]:
+    step = max(1, CHUNK // max(1, v[0].numel()))
+    return [slice(start, start + step) for start in range(0, len(v), step)]
+
+
+class Lift(nn.Module):
+    """P: append the coordinates, mix the channels to d, and normalise.
+
+    The coordinates run from 0 to 1 along each axis, end points included.
+
+    Args:
+        in_channels: Channels of the input field.
+        hidden_channels: Channels d of the latent field.
+        n_dim: Number of axes.
+        kernel: Points along an axis that the lift sees, odd; the domain is continued
+            periodically. 1 is a pointwise map.
+        coordinates: Whether to append the coordinates.
+        norm: `"group"` for GroupNorm over 8 groups of channels and all points, or None.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        n_dim: int,
+        *,
+        kernel: int = 1,
+        coordinates: bool = True,
+        norm: Literal["group"] | None = None,
+    ) -> None:
+        super().__init__()
+        if kernel < 1 or kernel % 2 == 0:
+            raise ValueError(f"`lift_kernel` must be odd and at least 1, got {kernel}.")
+        if kernel > 1 and n_dim > 3:
+            raise ValueError(f"`lift_kernel` must be 1 on {n_dim} axes, got {kernel}.")
+        if norm == "group" and hidden_channels % 8:
+            raise ValueError(
+                f"`hidden_channels` must be a multiple of 8 for the lift's GroupNorm, got "
+                f"{hidden_channels}. Choose a multiple of 8 or lift_norm=None."
+            )
+        self.coordinates = coordinates
+        channels = in_channels + (n_dim if coordinates else 0)
+        self.mix: nn.Module
+        if kernel == 1:
+            self.mix = Pointwise(channels, hidden_channels)
+        else:
+            convolution = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[n_dim - 1]
+            self.mix = convolution(
+                channels, hidden_channels, kernel, padding=kernel // 2, padding_mode="circular"
+            )
+        self.norm = nn.GroupNorm(8, hidden_channels) if norm == "group" else nn.Identity()
+
+    def forward(self, a: Field) -> Field:
+        if self.coordinates:
+            a = torch.cat([a, coordinates(a)], dim=1)
+        return self.norm(self.mix(a))
+
+
+def coordinates(a: Field) -> Field:
+    """The coordinates of a field's grid, one channel an axis, for every sample.
+
+    Example:
+        >>> coordinates(torch.zeros(1, 1, 3))
+        tensor([[[0.0000, 0.5000, 1.0000]]])
+    """
+    shape = a.shape[2:]
+    lines = [torch.linspace(0, 1, n, dtype=a.dtype, device=a.device) for n in shape]
+    mesh = torch.stack(torch.meshgrid(*lines, indexing="ij"))
+    return mesh.expand(a.shape[0], *mesh.shape)
+
+
+class MLP(nn.Sequential):
+    """W₂ σ(W₁ v) at every grid point, σ = GELU."""
+
+    def __init__(self, channels: int, hidden: int) -> None:
+        super().__init__(Pointwise(channels, hidden), nn.GELU(), Pointwise(hidden, channels))
+
+
+class GLU(nn.Module):
+    """σ(W_g v) ⊙ (W_v v) at every grid point, σ = GELU."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.gate = Pointwise(channels, channels)
+        self.value = Pointwise(channels, channels)
+
+    def forward(self, v: Field) -> Field:
+        return F.gelu(self.gate(v)) * self.value(v)

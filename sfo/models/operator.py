@@ -1,0 +1,94 @@
+"""What every operator here has in common: u = Q(layer_T(… layer_1(P(a)))), and its input checks."""
+
+import torch
+from torch import Tensor, nn
+
+from sfo.models.pretrained import Pretrained
+from sfo.shapes import Field
+
+
+class Operator(Pretrained, nn.Module):
+    """Lift, layers, project: a map from fields to fields on the same grid.
+
+    Args:
+        in_channels: Channels of the input field a.
+        out_channels: Channels of the solution field u.
+        n_dim: Number of axes of the grid.
+        lift: P, from `in_channels` to latent channels.
+        layers: Maps of the latent field.
+        project: Q, from latent channels to `out_channels`.
+        components: Treat the channels as this many components of a vector field that share
+            one network and do not mix: `in_channels` and `out_channels` are then split
+            evenly, a component's channels side by side.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        n_dim: int,
+        *,
+        lift: nn.Module,
+        layers: list[nn.Module],
+        project: nn.Module,
+        components: int = 1,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels, self.n_dim = in_channels, out_channels, n_dim
+        self.components = components
+        self.lift = lift
+        self.layers = nn.ModuleList(layers)
+        self.project = project
+
+    def forward(self, a: Tensor) -> Field:
+        self.check_input(a)
+        samples = a.shape[0]
+        v = self.lift(a.reshape(samples * self.components, -1, *a.shape[2:]))
+        for layer in self.layers:
+            v = layer(v)
+        u = self.project(v)
+        return u.reshape(samples, -1, *u.shape[2:])
+
+    def check_input(self, a: Tensor) -> None:
+        """Say in one sentence what is wrong with an input that this model cannot take."""
+        expected = f"(batch, {self.in_channels}, {', '.join(['n'] * self.n_dim)})"
+        shape = tuple(a.shape)
+        if a.ndim != self.n_dim + 2:
+            raise ValueError(
+                f"The input must have {self.n_dim + 2} axes, {expected}, got shape {shape}; "
+                f"this model was built with n_dim={self.n_dim}."
+            )
+        if a.shape[1] != self.in_channels:
+            raise ValueError(
+                f"The input must have {self.in_channels} channels, {expected}, got "
+                f"{a.shape[1]} in shape {shape}."
+            )
+        # A symbolic size must not be compared when a model is exported.
+        if not torch.compiler.is_compiling() and 0 in shape:
+            raise ValueError(f"The input must have no empty axis, {expected}, got shape {shape}.")
+        if not a.is_floating_point():
+            raise ValueError(
+                f"The input must be real floating point, got {a.dtype}; use a.float()."
+            )
+        wanted = next(self.parameters()).dtype
+        if a.dtype != wanted and not torch.is_autocast_enabled(a.device.type):
+            raise ValueError(
+                f"The input is {a.dtype} and the model {wanted}: convert one of them, with "
+                f"a.to({wanted}) or model.to({a.dtype})."
+            )
+
+
+def split_components(in_channels: int, out_channels: int, components: int) -> tuple[int, int]:
+    """Channels of one component, or an error where they do not divide.
+
+    Example:
+        >>> split_components(12, 48, 6)
+        (2, 8)
+    """
+    for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+        if channels < 1 or components < 1 or channels % components:
+            raise ValueError(
+                f"`{name}` must be a positive multiple of `components`, got "
+                f"{name}={channels}, components={components}."
+            )
+    return in_channels // components, out_channels // components

@@ -1,0 +1,152 @@
+"""Weights to and from disk: safetensors and JSON, no pickle, nothing half written."""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_safetensors
+from safetensors.torch import save as save_safetensors
+from torch import nn
+
+from sfo.registry import MODELS
+
+FORMAT = "sfo-torch model"
+VERSION = 1
+CONFIG = "config.json"
+
+M = TypeVar("M", bound="Pretrained")
+
+
+class PretrainedError(ValueError):
+    """A folder that does not hold a whole, unchanged model of this package."""
+
+
+class Pretrained:
+    """Gives a registered model `save_pretrained` and `from_pretrained`.
+
+    A model class sets `self.arguments`, the constructor's arguments as JSON can hold them.
+    """
+
+    arguments: dict[str, Any]
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the model to a folder: `config.json` and one safetensors file.
+
+        The weights' file is named after their SHA-256 and the configuration, which names it,
+        is put in place last in one step: at any moment the folder holds the old model or the
+        new one, whole.
+        """
+        assert isinstance(self, nn.Module)
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {k: v.detach().contiguous().cpu() for k, v in self.state_dict().items()}
+        weights = save_safetensors(state)
+        digest = hashlib.sha256(weights).hexdigest()
+        name = f"weights-{digest[:16]}.safetensors"
+        config = {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": model_name(type(self)),
+            "arguments": self.arguments,
+            "dtype": str(next(self.parameters()).dtype).removeprefix("torch."),
+            "weights": name,
+            "sha256": digest,
+        }
+        write_atomically(folder / name, weights)
+        write_atomically(folder / CONFIG, json.dumps(config, indent=2).encode() + b"\n")
+        for stale in folder.glob("weights-*.safetensors"):
+            if stale.name != name:
+                stale.unlink(missing_ok=True)
+        return folder
+
+    @classmethod
+    def from_pretrained(cls: type[M], folder: str | os.PathLike[str]) -> M:
+        """Read a model that `save_pretrained` wrote, or say why the folder is refused."""
+        folder = Path(folder)
+        config = _read_config(folder)
+        path = folder / config["weights"]
+        try:
+            weights = path.read_bytes()
+        except OSError as error:
+            raise PretrainedError(f"Cannot read the weights {path}: {error.strerror}.") from None
+        digest = hashlib.sha256(weights).hexdigest()
+        if digest != config["sha256"]:
+            raise PretrainedError(
+                f"{path} is damaged: its SHA-256 is {digest[:16]}…, but {CONFIG} says "
+                f"{config['sha256'][:16]}…. Copy the folder again or save the model anew."
+            )
+        if config["model"] not in MODELS:
+            known = ", ".join(MODELS.names())
+            raise PretrainedError(
+                f"{folder} holds a model {config['model']!r}, which this version does not know; "
+                f"known: {known}."
+            )
+        model_class = MODELS[config["model"]]
+        if not issubclass(model_class, cls):
+            raise PretrainedError(
+                f"{folder} holds a {model_class.__name__}, not a {cls.__name__}: use "
+                f"{model_class.__name__}.from_pretrained."
+            )
+        try:
+            model = model_class(**config["arguments"]).to(getattr(torch, config["dtype"]))
+            model.load_state_dict(load_safetensors(weights))
+        except (TypeError, ValueError, AttributeError, SafetensorError, RuntimeError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise PretrainedError(
+                f"{folder} does not describe a {model_class.__name__} of this version: {reason}"
+            ) from None
+        return model
+
+
+def model_name(model_class: type) -> str:
+    """The name a model class is registered under."""
+    for name in MODELS:
+        if MODELS[name] is model_class:
+            return name
+    raise PretrainedError(
+        f"{model_class.__name__} is not registered: decorate it with @MODELS.register(name)."
+    )
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step: whoever reads it finds the old or the new content, whole."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PretrainedError(
+            f"No model in {str(folder)!r}: cannot read {CONFIG} ({error.strerror})."
+        ) from None
+    except ValueError:
+        raise PretrainedError(f"{path} is damaged: it is not JSON text.") from None
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise PretrainedError(f"{path} is not the configuration of an {FORMAT}.")
+    if config.get("version") != VERSION:
+        raise PretrainedError(
+            f"{path} has version {config.get('version')!r}; this package reads version {VERSION}."
+        )
+    texts = ("model", "dtype", "weights", "sha256")
+    missing = [key for key in texts if not isinstance(config.get(key), str)]
+    if missing or not isinstance(config.get("arguments"), dict):
+        raise PretrainedError(f"{path} is damaged: {', '.join(missing) or 'arguments'} is missing.")
+    if Path(config["weights"]).name != config["weights"]:
+        raise PretrainedError(f"{path} names weights outside of its folder: {config['weights']!r}.")
+    return config

@@ -1,0 +1,203 @@
+"""The Spectral Filtering Operator (SFO)."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from sfo.models.blocks import GLU, MLP, ChannelNorm, Lift, Pointwise, Update
+from sfo.models.kernel import (
+    Boundary,
+    Gain,
+    Index,
+    KernelModes,
+    Product,
+    SpectralKernel,
+    Support,
+    Transfer,
+    check_choice,
+)
+from sfo.models.operator import Operator, split_components
+from sfo.registry import MODELS
+from sfo.shapes import Field
+
+PAPER: dict[str, dict[str, Any]] = {
+    "allen_cahn": dict(in_channels=1, out_channels=101, n_modes=16),
+    "diffusion_sorption": dict(in_channels=1, out_channels=101, hidden_channels=32),
+    "diffusion_reaction": dict(in_channels=1, out_channels=101),
+    "cahn_hilliard": dict(in_channels=1, out_channels=101),
+    "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
+    # Two input and eight output steps of the six components of (E, H).
+    "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, hidden_channels=32, components=6),
+}
+"""The paper's settings where they differ from the constructor's defaults."""
+
+
+class SFOLayer(nn.Module):
+    """v + update(K(N(v))): norm, kernel, pointwise update, residual."""
+
+    def __init__(self, norm: nn.Module, kernel: SpectralKernel, update: nn.Module) -> None:
+        super().__init__()
+        self.norm, self.kernel, self.update = norm, kernel, update
+
+    def forward(self, v: Field) -> Field:
+        return v + self.update(self.kernel(self.norm(v)))
+
+
+@MODELS.register("sfo")
+class SFO(Operator):
+    """A neural operator whose kernels are mixtures of Hilbert-matrix eigenvectors.
+
+        u = Q(layer_T(… layer_1(P(a, x))))        layer(v) = v + W₂ σ(W₁ K(N(v)))
+        (K v)(xᵢ) = Σₗ Θₗ Σⱼ φₗ(xᵢ − xⱼ) v(xⱼ)
+
+    It maps a field `(batch, in_channels, *grid)` to one `(batch, out_channels, *grid)` on any
+    grid of `n_dim` axes. The first grid that it meets is taken for its training grid (or set
+    `train_shape`); on others the modes are adapted by `transfer`.
+
+    The defaults are the paper's. `SFO.from_paper("allen_cahn")` gives its presets,
+    `SFO.recommended(…)` our own best settings.
+
+    Args:
+        in_channels: Channels of the input field a.
+        out_channels: Channels of the solution field u; time steps count as channels.
+        n_dim: Number of axes M.
+        n_modes: Modes along an axis, L.
+        hidden_channels: Latent channels d.
+        n_layers: Number of layers T.
+        basis: Name of the basis: usb, usb_dense, hankel, fourier, chebyshev, random.
+        index, boundary, support, product, transfer, gain: See `KernelModes`.
+        skip: Add a learned pointwise linear path beside the kernel.
+        update: `"mlp"`: W₂ σ(W₁ ·), or `"glu"`: σ(W_g ·) ⊙ (W_v ·).
+        mlp_ratio: Hidden width of the MLP over d; None: 1 on one axis, 2 on more.
+        norm: N, `"layer"` over the channels, or None.
+        lift_kernel: Points that the lift sees along an axis; None: 5 on two and three axes,
+            else 1.
+        lift_norm: `"group"` normalises the lifted field over all points, or None.
+        coordinates: Append the coordinates to the input.
+        components: Components of a vector field that share the network, see `Operator`.
+        train_shape: The training grid, where it is known beforehand.
+
+    Example:
+        >>> model = SFO(in_channels=1, out_channels=101, n_modes=16)
+        >>> model(torch.randn(8, 1, 256)).shape
+        torch.Size([8, 101, 256])
+        >>> sum(p.numel() for p in model.parameters())
+        302821
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        n_dim: int = 1,
+        *,
+        n_modes: int = 20,
+        hidden_channels: int = 64,
+        n_layers: int = 4,
+        basis: str = "usb",
+        index: Index = "tied",
+        boundary: Boundary = "circular",
+        support: Support = "one_sided",
+        product: Product = "convolution",
+        transfer: Transfer = "rebuild",
+        gain: Gain = "paper",
+        skip: bool = False,
+        update: Update = "mlp",
+        mlp_ratio: float | None = None,
+        norm: Literal["layer"] | None = "layer",
+        lift_kernel: int | None = None,
+        lift_norm: Literal["group"] | None = "group",
+        coordinates: bool = True,
+        components: int = 1,
+        train_shape: Sequence[int] | None = None,
+    ) -> None:
+        arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_choice("update", update, Update)
+        check_choice("norm", norm, Literal["layer", None])
+        check_choice("lift_norm", lift_norm, Literal["group", None])
+        if hidden_channels < 1 or n_layers < 1:
+            raise ValueError(
+                "`hidden_channels` and `n_layers` must be at least 1, got "
+                f"hidden_channels={hidden_channels}, n_layers={n_layers}."
+            )
+        channels_in, channels_out = split_components(in_channels, out_channels, components)
+        if mlp_ratio is None:
+            mlp_ratio = 1 if n_dim == 1 else 2
+        if lift_kernel is None:
+            lift_kernel = 5 if n_dim in (2, 3) else 1
+        modes = KernelModes(
+            n_modes,
+            n_dim,
+            basis=basis,
+            index=index,
+            boundary=boundary,
+            support=support,
+            product=product,
+            transfer=transfer,
+            gain=gain,
+            pointwise=skip,
+        )
+
+        def layer() -> SFOLayer:
+            return SFOLayer(
+                norm=ChannelNorm(hidden_channels) if norm == "layer" else nn.Identity(),
+                kernel=SpectralKernel(hidden_channels, modes),
+                update=GLU(hidden_channels)
+                if update == "glu"
+                else MLP(hidden_channels, max(1, round(mlp_ratio * hidden_channels))),
+            )
+
+        super().__init__(
+            in_channels,
+            out_channels,
+            n_dim,
+            lift=Lift(
+                channels_in,
+                hidden_channels,
+                n_dim,
+                kernel=lift_kernel,
+                coordinates=coordinates,
+                norm=lift_norm,
+            ),
+            layers=[layer() for _ in range(n_layers)],
+            project=Pointwise(hidden_channels, channels_out),
+            components=components,
+        )
+        self.modes = modes
+        self.arguments = arguments
+        if train_shape is not None:
+            self.arguments["train_shape"] = modes.train_shape = tuple(train_shape)
+
+    @classmethod
+    def from_paper(cls, benchmark: str, **overrides: Any) -> "SFO":
+        """The paper's model for one of its six benchmarks, parameter for parameter.
+
+        Example:
+            >>> model = SFO.from_paper("maxwell")
+            >>> sum(p.numel() for p in model.parameters())
+            119304
+        """
+        if benchmark not in PAPER:
+            raise ValueError(
+                f"The paper has no benchmark {benchmark!r}; it has {', '.join(sorted(PAPER))}."
+            )
+        return cls(**{**PAPER[benchmark], **overrides})
+
+    @classmethod
+    def recommended(
+        cls, in_channels: int, out_channels: int, n_dim: int = 1, **overrides: Any
+    ) -> "SFO":
+        """Our own best settings: TBD."""
+        settings: dict[str, Any] = dict(
+            support="two_sided", gain="unit", skip=True, lift_norm=None, coordinates=False
+        )
+        return cls(in_channels, out_channels, n_dim, **{**settings, **overrides})
+
+    def get_extra_state(self) -> Tensor:
+        """The training grid belongs to the weights: without it another grid means another map."""
+        return torch.tensor(self.modes.train_shape or (), dtype=torch.int64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.modes.train_shape = tuple(state.tolist()) or None

@@ -1,0 +1,62 @@
+"""Names for the things that users pick by name: bases, models and benchmarks."""
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A table from names to objects that answers a wrong name with the right ones.
+
+    Example:
+        >>> COLOURS = Registry("colour")
+        >>> @COLOURS.register("red")
+        ... def red():
+        ...     return 0xFF0000
+        >>> COLOURS["red"]()
+        16711680
+        >>> COLOURS["rde"]
+        Traceback (most recent call last):
+        ValueError: Unknown colour 'rde'; known: red. Did you mean 'red'?
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Decorator that files what it decorates under `name`."""
+        if name in self._entries:
+            raise ValueError(f"{self.kind} {name!r} is registered already.")
+
+        def file(entry: T) -> T:
+            self._entries[name] = entry
+            return entry
+
+        return file
+
+    def __getitem__(self, name: str) -> T:
+        if name in self._entries:
+            return self._entries[name]
+        message = f"Unknown {self.kind} {name!r}; known: {', '.join(self.names())}."
+        close = get_close_matches(str(name), self.names(), n=1)
+        if close:
+            message += f" Did you mean {close[0]!r}?"
+        raise ValueError(message)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._entries)
+
+
+BASES: Registry[Callable[..., Any]] = Registry("basis")
+MODELS: Registry[type] = Registry("model")
+BENCHMARKS: Registry[Any] = Registry("benchmark")

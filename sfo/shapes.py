@@ -1,0 +1,13 @@
+"""Shape annotations shared by the whole package; the tests check them at run time."""
+
+from jaxtyping import Float
+from torch import Tensor
+
+Field = Float[Tensor, "batch channel *grid"]
+"""A sampled function: one value a channel and grid point."""
+
+Modes = Float[Tensor, "modes *grid"]
+"""One basis function a row, on a grid."""
+
+Theta = Float[Tensor, "modes out in"]
+"""The mixing matrices Θₗ of a kernel."""
