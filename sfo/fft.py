@@ -74,7 +74,7 @@ def resample(v: Float[Tensor, "... n"], n: int) -> Float[Tensor, "... m"]:
 
     Example:
         >>> resample(torch.tensor([4.0, 0, 0, 0], dtype=torch.float64), 2)
-        tensor([2., 0.], dtype=torch.float64)
+        tensor([4., 0.], dtype=torch.float64)
     """
     old = v.shape[-1]
     v_hat = torch.fft.rfft(v)

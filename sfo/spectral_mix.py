@@ -19,6 +19,7 @@ Three ideas make this fast on any device and bound its memory by the field's:
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -55,6 +56,7 @@ class ModeSpectrum:
         weighted: The same times the frequency's weight in the inverse transform.
         orbits: Which rows of `phi_hat` serve how many frequencies.
         order: The frequencies (as flat indices), orbit by orbit; None: each is its own orbit.
+        orbit: The row of `phi_hat` that serves each frequency in `order`.
         sign: −1 where the frequency's K̂ is the conjugate of its orbit's.
     """
 
@@ -63,6 +65,7 @@ class ModeSpectrum:
     weighted: Float[Tensor, "orbits 2 modes"]
     orbits: tuple[Orbits, ...]
     order: Int[Tensor, "freq"] | None
+    orbit: Int[Tensor, "freq"] | None
     sign: Float[Tensor, "freq 1 1"] | None
 
     def to(self, dtype: torch.dtype, device: torch.device) -> "ModeSpectrum":
@@ -73,17 +76,16 @@ class ModeSpectrum:
             self.weighted.to(device, dtype),
             self.orbits,
             None if self.order is None else self.order.to(device),
+            None if self.orbit is None else self.orbit.to(device),
             None if self.sign is None else self.sign.to(device, dtype),
         )
 
     def full(self) -> tuple[Tensor, Tensor]:
         """Re φ̂ and Im φ̂ at every frequency, `(modes, *frequencies)`."""
         re, im = self.phi_hat.unbind(1)
-        if self.order is not None and self.sign is not None:
-            sizes = torch.cat([torch.full((o.stop - o.start,), o.size) for o in self.orbits])
-            row = torch.arange(len(re)).repeat_interleave(sizes).to(re.device)
+        if self.order is not None and self.orbit is not None and self.sign is not None:
             back = torch.argsort(self.order)
-            re, im = re[row][back], (im[row] * self.sign.view(-1, 1))[back]
+            re, im = re[self.orbit][back], (im[self.orbit] * self.sign.view(-1, 1))[back]
         frequencies = fft.frequency_shape(self.shape)
         return re.T.reshape(-1, *frequencies), im.T.reshape(-1, *frequencies)
 
@@ -116,8 +118,8 @@ def mode_spectrum(phi: Modes, exchange: Sequence[Sequence[int]] = ()) -> ModeSpe
     groups = [group for group in exchange if len(group) > 1]
     if not groups:
         whole = (Orbits(0, len(rows), 1),)
-        return ModeSpectrum(shape, rows, rows * weights[:, None, None], whole, None, None)
-    first, order, sign, orbits = _find_orbits(shape, groups)
+        return ModeSpectrum(shape, rows, rows * weights[:, None, None], whole, None, None, None)
+    first, order, orbit, sign, orbits = _find_orbits(shape, groups)
     rows, weights = rows[first], weights[first]
     return ModeSpectrum(
         shape,
@@ -125,13 +127,14 @@ def mode_spectrum(phi: Modes, exchange: Sequence[Sequence[int]] = ()) -> ModeSpe
         rows * weights[:, None, None],
         orbits,
         order.to(rows.device),
+        orbit.to(rows.device),
         sign.to(rows)[:, None, None],
     )
 
 
 def _find_orbits(
     shape: Sequence[int], groups: Sequence[Sequence[int]]
-) -> tuple[Tensor, Tensor, Tensor, tuple[Orbits, ...]]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[Orbits, ...]]:
     """Sort the kept frequencies into orbits under exchange of axes and conjugation.
 
     Only frequencies of equal weight are joined, so that an orbit has one weight.
@@ -161,8 +164,9 @@ def _find_orbits(
         ranges.append(Orbits(int(members[0]), int(members[-1]) + 1, int(size)))
     # An orbit none of whose members has sign +1 is led by a conjugate: flip it whole.
     lead_sign = np.repeat(sign[order][starts], lead_sizes)
-    first = torch.from_numpy(order[starts])
-    return first, torch.from_numpy(order), torch.from_numpy(sign[order] * lead_sign), tuple(ranges)
+    rows = np.repeat(np.arange(len(starts)), lead_sizes)
+    arrays = (order[starts], order, rows, sign[order] * lead_sign)
+    return (*map(torch.from_numpy, arrays), tuple(ranges))
 
 
 def spectral_mix(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
@@ -181,9 +185,17 @@ def spectral_mix(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
         >>> spectral_mix(v, torch.ones(1, 1, 1), mode_spectrum(phi)).round(decimals=5)
         tensor([[[4., 1., 2., 3.]]])
     """
-    if torch.compiler.is_compiling():
-        return mix_by_definition(v, theta, spectrum)
-    return _SpectralMix.apply(v, theta, spectrum)
+    with no_autocast(v.device.type):
+        if torch.compiler.is_compiling():
+            return mix_by_definition(v, theta, spectrum)
+        return _SpectralMix.apply(v, theta, spectrum)
+
+
+def no_autocast(device_type: str) -> AbstractContextManager:
+    """Switch autocast off where it is on; otherwise leave no trace in an exported graph."""
+    if torch.is_autocast_enabled(device_type):
+        return torch.autocast(device_type, enabled=False)
+    return nullcontext()
 
 
 def mix_by_definition(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
@@ -203,10 +215,10 @@ def mix_by_definition(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
 class _SpectralMix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, v: Tensor, theta: Tensor, spectrum: ModeSpectrum) -> Tensor:
-        v_planar = _to_planar(v, len(spectrum.shape))
+        v_planar = _to_planar(v, spectrum)
         n_out, n_in = theta.shape[1:]
         matrices = theta.transpose(1, 2).reshape(len(theta), n_in * n_out)
-        s_planar = v_planar.new_empty(*v_planar.shape[:3], n_out)
+        s_planar = v.new_empty(*v_planar.shape[:3], n_out)
         for rows, frequencies, size in spectrum.chunks(2 * n_in * n_out):
             k = (spectrum.phi_hat[rows].flatten(0, 1) @ matrices).view(-1, 2 * n_in, n_out)
             z = _stack(v_planar, spectrum, frequencies, size)
@@ -218,40 +230,56 @@ class _SpectralMix(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         v, theta, v_planar = ctx.saved_tensors
-        spectrum = ctx.spectrum
-        if torch.is_grad_enabled():
-            out = mix_by_definition(v, theta, spectrum)
-            wanted = [x for x, w in zip((v, theta), ctx.needs_input_grad, strict=False) if w]
-            grads = iter(torch.autograd.grad(out, wanted, ds, create_graph=True))
-            dv, dtheta = (next(grads) if w else None for w in ctx.needs_input_grad[:2])
-            return dv, dtheta, None
-        n_out, n_in = theta.shape[1:]
-        ds_planar = _to_planar(ds, len(spectrum.shape))
-        dv_planar = torch.empty_like(v_planar)
-        matrices = theta.reshape(len(theta), n_out * n_in)
-        dmatrices = theta.new_zeros(len(theta), n_in * n_out)
-        for rows, frequencies, size in spectrum.chunks(2 * n_in * n_out):
-            # The adjoint K̂ᴴ: the transposed matrices, the conjugate product.
-            z = _stack(ds_planar, spectrum, frequencies, size, conjugate=True)
-            if ctx.needs_input_grad[0]:
-                k = (spectrum.phi_hat[rows].flatten(0, 1) @ matrices).view(-1, 2 * n_out, n_in)
-                _put(dv_planar, spectrum, frequencies, z, k)
-            if ctx.needs_input_grad[1]:
-                z_v = _stack(v_planar, spectrum, frequencies, size)
-                dk = torch.bmm(z_v.transpose(1, 2), z[..., :n_out]).view(-1, n_in * n_out)
-                dmatrices.addmm_(spectrum.weighted[rows].flatten(0, 1).T, dk)
-        dv = dtheta = None
-        if ctx.needs_input_grad[0]:
-            dv = _from_planar(dv_planar, v.shape[0], spectrum.shape)
-        if ctx.needs_input_grad[1]:
-            dtheta = dmatrices.view(-1, n_in, n_out).transpose(1, 2)
-        return dv, dtheta, None
+        with no_autocast(v.device.type):
+            if torch.is_grad_enabled():
+                return (*_gradient_by_definition(ctx, v, theta, ds), None)
+            return (*_gradient(ctx, v, theta, v_planar, ds), None)
 
 
-def _to_planar(v: Field, n_dim: int) -> Float[Tensor, "freq 2 batch channel"]:
-    """The spectrum of a field with real and imaginary parts apart and channels last."""
+def _gradient_by_definition(
+    ctx: Any, v: Tensor, theta: Tensor, ds: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradient as a graph of its own, for second derivatives."""
+    out = mix_by_definition(v, theta, ctx.spectrum)
+    wanted = [x for x, needed in zip((v, theta), ctx.needs_input_grad, strict=False) if needed]
+    grads = iter(torch.autograd.grad(out, wanted, ds, create_graph=True))
+    dv, dtheta = (next(grads) if needed else None for needed in ctx.needs_input_grad[:2])
+    return dv, dtheta
+
+
+def _gradient(
+    ctx: Any, v: Tensor, theta: Tensor, v_planar: Tensor, ds: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """dv̂ = K̂ᴴ dŝ and dΘₗ = Re Σ_k conj(φ̂ₗ) dŝ v̂ᴴ, chunk by chunk."""
+    spectrum = ctx.spectrum
+    wants_dv, wants_dtheta = ctx.needs_input_grad[:2]
+    n_out, n_in = theta.shape[1:]
+    ds_planar = _to_planar(ds, spectrum)
+    dv_planar = v.new_empty(v_planar.shape)
+    matrices = theta.reshape(len(theta), n_out * n_in)
+    dmatrices = theta.new_zeros(len(theta), n_in * n_out)
+    for rows, frequencies, size in spectrum.chunks(2 * n_in * n_out):
+        # The adjoint K̂ᴴ: the transposed matrices, the conjugate product.
+        z = _stack(ds_planar, spectrum, frequencies, size, conjugate=True)
+        if wants_dv:
+            k = (spectrum.phi_hat[rows].flatten(0, 1) @ matrices).view(-1, 2 * n_out, n_in)
+            _put(dv_planar, spectrum, frequencies, z, k)
+        if wants_dtheta:
+            z_v = _stack(v_planar, spectrum, frequencies, size)
+            dk = torch.bmm(z_v.transpose(1, 2), z[..., :n_out]).view(-1, n_in * n_out)
+            dmatrices.addmm_(spectrum.weighted[rows].flatten(0, 1).T, dk)
+    dv = _from_planar(dv_planar, v.shape[0], spectrum.shape) if wants_dv else None
+    dtheta = dmatrices.view(-1, n_in, n_out).transpose(1, 2) if wants_dtheta else None
+    return dv, dtheta
+
+
+def _to_planar(v: Field, spectrum: ModeSpectrum) -> Float[Tensor, "freq 2 batch channel"]:
+    """The spectrum of a field, frequency first, real and imaginary parts apart, channels last."""
+    n_dim = len(spectrum.shape)
     v_hat = fft.flat_frequencies(fft.rfftn(v, n_dim), n_dim)
-    return torch.view_as_real(v_hat).permute(2, 3, 0, 1).contiguous()
+    planar = torch.view_as_real(v_hat).permute(2, 3, 0, 1)
+    # A view will do where `_stack` reads the frequencies in order, for it copies them anyway.
+    return planar if spectrum.order is None else planar.contiguous()
 
 
 def _from_planar(
@@ -286,8 +314,8 @@ def _stack(
     sign: Tensor | float = -1.0 if conjugate else 1.0
     if spectrum.sign is not None:
         sign = sign * spectrum.sign[frequencies]
-    torch.mul(part[:, 1], -sign, out=z[:, 0, :, 1])
-    torch.mul(part[:, 0], sign, out=z[:, 1, :, 1])
+    torch.mul(z[:, 1, :, 0], -sign, out=z[:, 0, :, 1])
+    torch.mul(z[:, 0, :, 0], sign, out=z[:, 1, :, 1])
     return z.view(n // size, size * 2 * batch, 2 * channels)
 
 

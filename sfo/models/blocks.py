@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from sfo.models.kernel import SpectralKernel
 from sfo.shapes import Field
 
 Update = Literal["mlp", "glu"]
@@ -18,8 +19,9 @@ class Pointwise(nn.Linear):
     """The same linear map of the channels at every grid point, on any number of axes."""
 
     def forward(self, v: Field) -> Field:
-        # A convolution over the flattened grid needs no copy of a channels-first field.
-        out = F.conv1d(v.flatten(2), self.weight[:, :, None], self.bias)
+        # One GEMM a sample on the field as it lies, without moving the channels last.
+        weight = self.weight.expand(v.shape[0], -1, -1)
+        out = torch.baddbmm(self.bias[:, None], weight, v.flatten(2))
         return out.view(*out.shape[:2], *v.shape[2:])
 
 
@@ -156,20 +158,26 @@ def coordinates(a: Field) -> Field:
     return mesh.expand(a.shape[0], *mesh.shape)
 
 
-class MLP(nn.Sequential):
-    """W₂ σ(W₁ v) at every grid point, σ = GELU."""
+class MLP(nn.Module):
+    """W₂ σ(W₁ K v) at every grid point, σ = GELU."""
 
     def __init__(self, channels: int, hidden: int) -> None:
-        super().__init__(Pointwise(channels, hidden), nn.GELU(), Pointwise(hidden, channels))
+        super().__init__()
+        self.inner = Pointwise(channels, hidden)
+        self.outer = Pointwise(hidden, channels)
+
+    def forward(self, v: Field, kernel: SpectralKernel) -> Field:
+        return self.outer(F.gelu(kernel(v, then=self.inner)))
 
 
 class GLU(nn.Module):
-    """σ(W_g v) ⊙ (W_v v) at every grid point, σ = GELU."""
+    """σ(W_g K v) ⊙ (W_v K v) at every grid point, σ = GELU."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.gate = Pointwise(channels, channels)
         self.value = Pointwise(channels, channels)
 
-    def forward(self, v: Field) -> Field:
+    def forward(self, v: Field, kernel: SpectralKernel) -> Field:
+        v = kernel(v)
         return F.gelu(self.gate(v)) * self.value(v)

@@ -12,7 +12,7 @@ from sfo.bases.product import multi_index, tied_index
 from sfo.fft import resample
 from sfo.registry import BASES
 from sfo.shapes import Field, Modes
-from sfo.spectral_mix import ModeSpectrum, mode_spectrum, spectral_mix
+from sfo.spectral_mix import ModeSpectrum, mode_spectrum, no_autocast, spectral_mix
 
 Index = Literal["tied", "multi"]
 Boundary = Literal["circular", "zero", "reflect"]
@@ -223,18 +223,29 @@ class SpectralKernel(nn.Module):
         modes, channels = self.theta.shape[:2]
         return f"{channels} channels, {modes} modes, {self.modes.boundary}, {self.modes.support}"
 
-    def forward(self, v: Field) -> Field:
+    def forward(self, v: Field, then: nn.Linear | None = None) -> Field:
+        """K v, or W K v + b where a pointwise map `then` follows.
+
+        W K is itself a kernel, with the matrices W Θₗ. Where W does not widen the field, those
+        are formed instead of applying W at every point: the same result, one GEMM less.
+        """
         shape = v.shape[2:]
         # Fourier transforms have no half precision on most devices: float32 at least.
         dtype = torch.promote_types(v.dtype, torch.float32)
         spectrum = self.modes.spectrum(shape, dtype, v.device)
-        with torch.autocast(v.device.type, enabled=False):
+        fuse = then is not None and then.out_features <= then.in_features
+        with no_autocast(v.device.type):
             theta = self.theta
             if self.skip is not None:
                 theta = torch.cat([theta, self.skip[None]])
-            extended = _extend(v.to(dtype), self.modes.boundary)
-            out = spectral_mix(extended, theta.to(dtype), spectrum)
-        return out[(..., *map(slice, shape))].to(v.dtype)
+            if then is not None and fuse:
+                theta = then.weight @ theta
+        extended = _extend(v.to(dtype), self.modes.boundary)
+        out = spectral_mix(extended, theta.to(dtype), spectrum)
+        out = out[(..., *map(slice, shape))].to(v.dtype)
+        if then is None:
+            return out
+        return out + then.bias.view(-1, *[1] * len(shape)).to(v.dtype) if fuse else then(out)
 
     @torch.no_grad()
     def spatial(self, grid_shape: Sequence[int]) -> Float[Tensor, "out in *period"]:
@@ -248,7 +259,7 @@ class SpectralKernel(nn.Module):
         return torch.einsum("lij,l...->ij...", self.theta.to(phi), phi).to(self.theta.dtype)
 
 
-def _extend(v: Field, boundary: Boundary) -> Field:
+def _extend(v: Field, boundary: Boundary) -> Float[Tensor, "batch channel ..."]:
     """Continue a field beyond the domain, to twice its length along every axis."""
     axes = range(2, v.ndim)
     if boundary == "zero":

@@ -40,10 +40,14 @@ class Operator(Pretrained, nn.Module):
         self.layers = nn.ModuleList(layers)
         self.project = project
 
-    def forward(self, a: Tensor) -> Field:
-        self.check_input(a)
-        samples = a.shape[0]
-        v = self.lift(a.reshape(samples * self.components, -1, *a.shape[2:]))
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Field:
+        """Map the input field a, here `x`, to the solution u.
+
+        `y` is not used: trainers that pass a whole sample, such as neuraloperator's, may.
+        """
+        self.check_input(x)
+        samples = x.shape[0]
+        v = self.lift(x.reshape(samples * self.components, -1, *x.shape[2:]))
         for layer in self.layers:
             v = layer(v)
         u = self.project(v)

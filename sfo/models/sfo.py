@@ -42,7 +42,7 @@ class SFOLayer(nn.Module):
         self.norm, self.kernel, self.update = norm, kernel, update
 
     def forward(self, v: Field) -> Field:
-        return v + self.update(self.kernel(self.norm(v)))
+        return v + self.update(self.norm(v), self.kernel)
 
 
 @MODELS.register("sfo")

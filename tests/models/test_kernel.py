@@ -1,0 +1,177 @@
+import pytest
+import torch
+from direct import direct_sum, toeplitz
+from torch import nn
+
+from sfo.bases import usb_modes
+from sfo.models.kernel import KernelModes, SpectralKernel
+
+
+def kernel(channels, n_modes, n_dim=1, **options):
+    return SpectralKernel(channels, KernelModes(n_modes, n_dim, **options)).double()
+
+
+def two_sided(phi):
+    """Even and odd extension of a mode on t ≥ 0, as functions of a signed offset."""
+
+    def even(t):
+        return phi[abs(t)] / 2**0.5 if abs(t) < len(phi) else 0.0
+
+    def odd(t):
+        return (t > 0) * even(t) - (t < 0) * even(t)
+
+    return even, odd
+
+
+@pytest.mark.parametrize("boundary", ["zero", "reflect"])
+@pytest.mark.parametrize("n", [8, 9])
+def test_one_sided_against_toeplitz(boundary, n):
+    k = kernel(1, 3, boundary=boundary)
+    phi = usb_modes(n, 3)
+    v = torch.randn(2, 1, n, dtype=torch.float64)
+    kappa = (k.theta[:, 0, 0, None] * phi).sum(0)
+    matrix = toeplitz(lambda t: kappa[t] if t >= 0 else 0.0, n, boundary)
+    torch.testing.assert_close(k(v), v @ matrix.T)
+
+
+@pytest.mark.parametrize("boundary", ["zero", "reflect"])
+@pytest.mark.parametrize("n", [8, 9])
+def test_two_sided_against_toeplitz(boundary, n):
+    k = kernel(1, 4, boundary=boundary, support="two_sided")
+    modes = [f for phi in usb_modes(n, 2) for f in two_sided(phi)]
+    matrix = sum(
+        theta * toeplitz(mode, n, boundary)
+        for theta, mode in zip(k.theta[:, 0, 0], modes, strict=True)
+    )
+    v = torch.randn(2, 1, n, dtype=torch.float64)
+    torch.testing.assert_close(k(v), v @ matrix.T)
+
+
+@pytest.mark.parametrize("n", [8, 9])
+def test_two_sided_on_a_circle(n):
+    """Offsets run from −n/2 to n/2; the even modes are symmetric, the odd antisymmetric."""
+    phi = KernelModes(6, support="two_sided").modes((n,))
+    mirrored = phi.flip(1).roll(1, 1)
+    torch.testing.assert_close(phi[::2], mirrored[::2])
+    torch.testing.assert_close(phi[1::2], -mirrored[1::2])
+    half = usb_modes(n // 2 + 1, 3) / 2**0.5
+    torch.testing.assert_close(phi[::2, : n // 2 + 1], half)
+    assert torch.linalg.matrix_rank(phi) == 6
+
+
+def test_two_sided_tied_modes_run_through_all_parities():
+    """In 2D, a derivative along one axis is odd in x and even in y: such modes must exist."""
+    phi = KernelModes(8, 2, support="two_sided").modes((8, 6))
+
+    def parity(mode, axis):
+        mirrored = mode.flip(axis).roll(1, axis)
+        return 1 if torch.allclose(mode, mirrored) else -1 if torch.allclose(mode, -mirrored) else 0
+
+    parities = [(parity(m, 0), parity(m, 1)) for m in phi]
+    assert parities == [(1, 1), (-1, 1), (1, -1), (-1, -1)] * 2
+
+
+@pytest.mark.parametrize("options", [{}, {"support": "two_sided"}, {"index": "multi"}])
+def test_spatial_kernel_is_the_one_applied(options):
+    k = kernel(2, 2, 2, **options)
+    v = torch.randn(1, 2, 6, 6, dtype=torch.float64)
+    kappa = k.spatial((6, 6))
+    delta = torch.zeros(2, 2, 6, 6, dtype=torch.float64)
+    delta[[0, 1], [0, 1], 0, 0] = 1
+    torch.testing.assert_close(k(delta).transpose(0, 1), kappa)
+    torch.testing.assert_close(k(v), direct_sum(v, k.theta, k.modes.modes((6, 6))))
+
+
+def test_correlation_is_convolution_with_the_mirrored_kernel():
+    conv, corr = kernel(2, 3), kernel(2, 3, product="correlation")
+    corr.load_state_dict(conv.state_dict())
+    v = torch.randn(1, 2, 9, dtype=torch.float64)
+    torch.testing.assert_close(corr(v.flip(-1)), conv(v).flip(-1))
+    # The public code's route: multiply by the conjugate spectrum.
+    phi_hat = torch.fft.rfft(usb_modes(9, 3))
+    k_hat = torch.einsum("lij,lk->ijk", conv.theta.to(phi_hat), phi_hat.conj())
+    s_hat = torch.einsum("ijk,bjk->bik", k_hat, torch.fft.rfft(v))
+    torch.testing.assert_close(corr(v), torch.fft.irfft(s_hat, n=9))
+
+
+def test_skip_is_a_pointwise_map():
+    with_skip, without = kernel(3, 4, pointwise=True), kernel(3, 4)
+    without.theta.data.copy_(with_skip.theta)
+    v = torch.randn(2, 3, 10, dtype=torch.float64)
+    pointwise = torch.einsum("ij,bjx->bix", with_skip.skip, v)
+    torch.testing.assert_close(with_skip(v), without(v) + pointwise)
+
+
+@pytest.mark.parametrize("width", [2, 3, 5])
+def test_a_pointwise_map_that_follows_can_be_merged(width):
+    k, then = kernel(3, 4, pointwise=True), nn.Linear(3, width).double()
+    v = torch.randn(2, 3, 10, dtype=torch.float64)
+    separate = then(k(v).movedim(1, -1)).movedim(-1, 1)
+
+    class Then(nn.Linear):
+        def forward(self, v):
+            return super().forward(v.movedim(1, -1)).movedim(-1, 1)
+
+    pointwise = Then(3, width).double()
+    pointwise.load_state_dict(then.state_dict())
+    torch.testing.assert_close(k(v, then=pointwise), separate)
+
+
+@pytest.mark.parametrize("n_dim", [1, 2])
+@pytest.mark.parametrize("support", ["one_sided", "two_sided"])
+def test_unit_gain(n_dim, support):
+    """E‖K̂(k)v̂‖² = ‖v̂‖² at the most amplified frequency, whatever n, L and d."""
+    for n, n_modes, d in ((16, 4, 4), (64, 20, 8), (32, 8, 32)):
+        modes = KernelModes(n_modes, n_dim, gain="unit", support=support)
+        phi_hat = torch.fft.fftn(modes.modes((n,) * n_dim), dim=tuple(range(1, n_dim + 1)))
+        variance = (2 / d**0.5) ** 2 / 12
+        gain = d * variance * phi_hat.abs().square().sum(0)
+        assert gain.max() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("boundary", ["circular", "zero", "reflect"])
+def test_restricted_modes_keep_the_operator(boundary):
+    """The same smooth input on n/2, n and 2n points gives the same smooth output."""
+    k = kernel(1, 6, boundary=boundary, transfer="restrict", support="two_sided")
+
+    def field(n):
+        x = torch.arange(n, dtype=torch.float64) / n
+        return torch.exp(-30 * (x - 0.4) ** 2)[None, None]
+
+    out = {n: k(field(n)) for n in (128, 64, 256)}
+    scale = out[128].norm()
+    assert (out[64] - out[128][..., ::2]).norm() < 0.02 * scale
+    assert (out[256][..., ::2] - out[128]).norm() < 0.02 * scale
+
+
+def test_rebuilt_modes_keep_the_scale():
+    """On another grid √(n₀/n) keeps the sum over points at the integral's size.
+
+    Not exactly: φ₁ itself drifts with n, 6 % a doubling.
+    """
+    k = kernel(1, 1)
+    ones = {n: torch.ones(1, 1, n, dtype=torch.float64) for n in (256, 128, 512)}
+    at_256, at_128, at_512 = (k(v).mean().item() for v in ones.values())
+    assert at_128 == pytest.approx(at_256, rel=0.08)
+    assert at_512 == pytest.approx(at_256, rel=0.08)
+    fresh = kernel(1, 1)
+    fresh.load_state_dict(k.state_dict())
+    assert abs(fresh(ones[128]).mean().item() / at_256 - 1) > 0.2
+
+
+def test_modes_are_built_once(monkeypatch):
+    modes = KernelModes(3)
+    k = SpectralKernel(2, modes)
+    calls = []
+    basis = modes.basis
+    monkeypatch.setattr(modes, "basis", lambda *a: calls.append(a) or basis(*a))
+    for _ in range(3):
+        k(torch.zeros(1, 2, 12))
+    assert calls == [(12, 3)]
+
+
+def test_more_modes_than_points():
+    with pytest.raises(ValueError, match=r"20 one_sided modes do not fit an axis of 16 points"):
+        kernel(1, 20)(torch.zeros(1, 1, 16, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"at most 9 independent ones do, 10 are needed"):
+        kernel(1, 20, support="two_sided")(torch.zeros(1, 1, 16, dtype=torch.float64))

@@ -1,0 +1,47 @@
+"""Imports point left: a package imports only from the ones named here."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import sfo
+
+ROOT = Path(sfo.__file__).parent
+CORE = {"registry", "shapes", "fft", "spectral_mix", "allocator"}
+MAY_IMPORT = {
+    "bases": set(),
+    "pdes": set(),
+    "models": {"bases"},
+    "theory": {"bases", "models", "pdes"},
+    "plot": {"bases", "models"},
+}
+
+
+def imported_parts(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "sfo" and len(parts) > 1:
+                yield parts[1]
+
+
+@pytest.mark.parametrize("part", [*sorted(MAY_IMPORT), *sorted(CORE)])
+def test_imports_point_left(part):
+    folder = ROOT / part
+    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [ROOT / f"{part}.py"]
+    allowed = CORE | MAY_IMPORT.get(part, set()) | {part}
+    assert files
+    for path in files:
+        extra = {name for name in imported_parts(path) if name not in allowed}
+        assert not extra, f"{path.relative_to(ROOT)} imports {extra}"
+
+
+def test_every_package_has_a_rule():
+    parts = {p.name for p in ROOT.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert parts <= set(MAY_IMPORT)
