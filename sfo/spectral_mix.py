@@ -126,15 +126,15 @@ def mode_spectrum(phi: Modes, exchange: Sequence[Sequence[int]] = ()) -> ModeSpe
         rows,
         rows * weights[:, None, None],
         orbits,
-        order.to(rows.device),
-        orbit.to(rows.device),
-        sign.to(rows)[:, None, None],
+        torch.from_numpy(order).to(rows.device),
+        torch.from_numpy(orbit).to(rows.device),
+        torch.from_numpy(sign).to(rows)[:, None, None],
     )
 
 
 def _find_orbits(
     shape: Sequence[int], groups: Sequence[Sequence[int]]
-) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[Orbits, ...]]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[Orbits, ...]]:
     """Sort the kept frequencies into orbits under exchange of axes and conjugation.
 
     Only frequencies of equal weight are joined, so that an orbit has one weight.
@@ -165,8 +165,7 @@ def _find_orbits(
     # An orbit none of whose members has sign +1 is led by a conjugate: flip it whole.
     lead_sign = np.repeat(sign[order][starts], lead_sizes)
     rows = np.repeat(np.arange(len(starts)), lead_sizes)
-    arrays = (order[starts], order, rows, sign[order] * lead_sign)
-    return (*map(torch.from_numpy, arrays), tuple(ranges))
+    return order[starts], order, rows, sign[order] * lead_sign, tuple(ranges)
 
 
 def spectral_mix(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:

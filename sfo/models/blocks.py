@@ -68,7 +68,7 @@ class _ChannelNorm(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, dout: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
         v, mean, scale, weight, bias = ctx.saved_tensors
         if torch.is_grad_enabled():
             out = channel_norm_by_definition(v, weight, bias, ctx.eps)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod, sqrt
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -154,7 +154,7 @@ class KernelModes:
         if n_modes > n:
             raise ValueError(
                 f"{self.n_modes} {self.support} modes do not fit an axis of {axis} points: at most "
-                f"{n} independent ones do, {n_modes} are needed. Use a finer grid, fewer `n_modes`, "
+                f"{n} independent ones do, {n_modes} are needed. Use a finer grid, less `n_modes`, "
                 'or transfer="restrict" to evaluate a model trained on a finer one.'
             )
         return self.basis(n, n_modes)
@@ -235,14 +235,15 @@ class SpectralKernel(nn.Module):
         spectrum = self.modes.spectrum(shape, dtype, v.device)
         fuse = then is not None and then.out_features <= then.in_features
         with no_autocast(v.device.type):
-            theta = self.theta
+            theta: Tensor = self.theta
             if self.skip is not None:
                 theta = torch.cat([theta, self.skip[None]])
             if then is not None and fuse:
                 theta = then.weight @ theta
         extended = _extend(v.to(dtype), self.modes.boundary)
         out = spectral_mix(extended, theta.to(dtype), spectrum)
-        out = out[(..., *map(slice, shape))].to(v.dtype)
+        inside: tuple[Any, ...] = (..., *map(slice, shape))
+        out = out[inside].to(v.dtype)
         if then is None:
             return out
         return out + then.bias.view(-1, *[1] * len(shape)).to(v.dtype) if fuse else then(out)

@@ -86,7 +86,7 @@ class Pretrained:
                 f"{folder} holds a model {config['model']!r}, which this version does not know; "
                 f"known: {known}."
             )
-        model_class = MODELS[config["model"]]
+        model_class: Any = MODELS[config["model"]]
         if not issubclass(model_class, cls):
             raise PretrainedError(
                 f"{folder} holds a {model_class.__name__}, not a {cls.__name__}: use "

@@ -1,7 +1,7 @@
 """The Spectral Filtering Operator (SFO)."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -194,6 +194,11 @@ class SFO(Operator):
             support="two_sided", gain="unit", skip=True, lift_norm=None, coordinates=False
         )
         return cls(in_channels, out_channels, n_dim, **{**settings, **overrides})
+
+    @property
+    def kernels(self) -> list[SpectralKernel]:
+        """The kernel of each layer."""
+        return [cast(SFOLayer, layer).kernel for layer in self.layers]
 
     def get_extra_state(self) -> Tensor:
         """The training grid belongs to the weights: without it another grid means another map."""

@@ -1,8 +1,14 @@
 import numpy as np
 import torch
 
-from sfo.bases import chebyshev_modes, fourier_modes, hankel_modes, multi_index, tied_index
-from sfo.bases import usb_modes
+from sfo.bases import (
+    chebyshev_modes,
+    fourier_modes,
+    hankel_modes,
+    multi_index,
+    tied_index,
+    usb_modes,
+)
 
 
 def test_fourier_diagonalises_the_laplacian():

@@ -85,7 +85,7 @@ def test_foreign_configuration(saved, changes, message):
 
 
 def test_not_a_model(tmp_path):
-    with pytest.raises(PretrainedError, match="No model in .*: cannot read config.json"):
+    with pytest.raises(PretrainedError, match=r"No model in .*: cannot read config\.json"):
         SFO.from_pretrained(tmp_path / "nothing")
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(PretrainedError, match="it is not JSON"):

@@ -1,0 +1,5 @@
+"""`python -m sfo`."""
+
+from sfo.cli import main
+
+main()
