@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from sfo.bases import tied_index, usb_modes
-from sfo.models.blocks import Lift
+from sfo.models.blocks import coordinates
 
 
 class PaperLayer(nn.Module):
@@ -49,10 +49,18 @@ class PaperSFO(nn.Module):
     ) -> None:
         super().__init__()
         d, n_dim = hidden_channels, len(shape)
-        self.lift = Lift(in_channels, d, n_dim, kernel=1 if n_dim == 1 else 5, norm="group")
+        size = 1 if n_dim == 1 else 5
+        self.lift = nn.Sequential(
+            (nn.Conv1d, nn.Conv2d, nn.Conv3d)[n_dim - 1](
+                in_channels + n_dim, d, size, padding=size // 2, padding_mode="circular"
+            ),
+            nn.GroupNorm(8, d),
+        )
         hidden = d if n_dim == 1 else 2 * d
         self.layers = nn.Sequential(*[PaperLayer(d, hidden, shape, n_modes) for _ in range(4)])
         self.project = nn.Linear(d, out_channels)
 
     def forward(self, a: Tensor) -> Tensor:
-        return self.project(self.layers(self.lift(a)).movedim(1, -1)).movedim(-1, 1)
+        return self.project(
+            self.layers(self.lift(torch.cat([a, coordinates(a)], dim=1))).movedim(1, -1)
+        ).movedim(-1, 1)

@@ -109,17 +109,22 @@ def interleaved(steps: dict[str, Callable[[], None]], repeats: int) -> dict[str,
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def peak_memory(kind: str, case: Case) -> float | None:
+def set_allocator(name: str) -> None:
+    if name == "keep":
+        keep_freed_blocks()
+
+
+def peak_memory(kind: str, case: Case, allocator: str) -> float | None:
     """Megabytes that a training step adds, in a fresh process; None where /proc is missing."""
     if not Path("/proc/self/clear_refs").exists():
         return None
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return pool.apply(_peak_memory, (kind, case))
+        return pool.apply(_peak_memory, (kind, case, allocator))
 
 
-def _peak_memory(kind: str, case: Case) -> float:
-    keep_freed_blocks()
+def _peak_memory(kind: str, case: Case, allocator: str) -> float:
+    set_allocator(allocator)
     step = training_step(kind, case)
     before = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
@@ -132,10 +137,10 @@ def _status(key: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(key + ":"))
 
 
-def compare(cases: list[Case], kinds: tuple[str, ...], repeats: int) -> list[dict]:
+def compare(cases: list[Case], kinds: tuple[str, ...], repeats: int, allocator: str) -> list[dict]:
     rows = []
     for case in cases:
-        memory = {kind: peak_memory(kind, case) for kind in kinds}
+        memory = {kind: peak_memory(kind, case, allocator) for kind in kinds}
         ms = interleaved({kind: training_step(kind, case) for kind in kinds}, repeats)
         rows.append({"case": case.name, "ms": {k: 1e3 * s for k, s in ms.items()}, "mb": memory})
     return rows
@@ -183,15 +188,25 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="the 1D case and small grids only")
     parser.add_argument("--no-fno", action="store_true", help="run without neuraloperator")
+    parser.add_argument(
+        "--allocator",
+        choices=("keep", "default"),
+        default="keep",
+        help="keep freed blocks, as our training entry points do, or leave malloc as it is",
+    )
     parser.add_argument("--case", help="only the cases whose name contains this")
     options = parser.parse_args()
-    keep_freed_blocks()
+    set_allocator(options.allocator)
     cases = CASES[:1] if options.quick else CASES
     if options.case:
         cases = [case for case in cases if options.case in case.name]
     kinds = KINDS[:2] if options.no_fno else KINDS
-    points = [2**p for p in (range(8, 11) if options.quick else range(8, 17, 2))]
-    rows = compare(cases, kinds, options.repeats)
+    points = (
+        [256]
+        if options.case
+        else [2**p for p in (range(8, 11) if options.quick else range(8, 17, 2))]
+    )
+    rows = compare(cases, kinds, options.repeats, options.allocator)
     grown = growth(options.repeats, points)
     console = Console(width=140 if not sys.stdout.isatty() else None)
     show(console, rows, grown, cases)

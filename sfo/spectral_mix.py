@@ -9,7 +9,8 @@ Three ideas make this fast on any device and bound its memory by the field's:
 1. Complex products become real ones. With the stacked rows
        z = [ Re v̂   −Im v̂ ]                [ Re K̂ᵀ ]
            [ Im v̂    Re v̂ ]    and    K =  [ Im K̂ᵀ ] ,
-   z K is (Re ŝ, Im ŝ) and zᵀ (Re dŝ, Im dŝ) is the gradient of K: one real batched GEMM each.
+   z K is (Re ŝ, Im ŝ); the same rows made of dŝ give dv̂, and times (Re v̂, Im v̂) the gradient
+   of K̂: one real batched GEMM each.
    K itself is one GEMM, (φ̂ as real rows) · Θ.
 2. Frequencies are treated in chunks that stay in cache. The backward builds K̂ again instead of
    keeping it: dv̂ = K̂ᴴ dŝ, dΘₗ = Re Σ_k conj(φ̂ₗ) dŝ v̂ᴴ.
@@ -220,7 +221,7 @@ class _SpectralMix(torch.autograd.Function):
         s_planar = v.new_empty(*v_planar.shape[:3], n_out)
         for rows, frequencies, size in spectrum.chunks(2 * n_in * n_out):
             k = (spectrum.phi_hat[rows].flatten(0, 1) @ matrices).view(-1, 2 * n_in, n_out)
-            z = _stack(v_planar, spectrum, frequencies, size)
+            z = _stack(_take(v_planar, spectrum, frequencies), spectrum, frequencies, size)
             _put(s_planar, spectrum, frequencies, z, k)
         ctx.save_for_backward(v, theta, v_planar)
         ctx.spectrum = spectrum
@@ -256,29 +257,36 @@ def _gradient(
     ds_planar = _to_planar(ds, spectrum)
     dv_planar = v.new_empty(v_planar.shape)
     matrices = theta.reshape(len(theta), n_out * n_in)
-    dmatrices = theta.new_zeros(len(theta), n_in * n_out)
+    dmatrices = torch.zeros_like(matrices)
     for rows, frequencies, size in spectrum.chunks(2 * n_in * n_out):
         # The adjoint K̂ᴴ: the transposed matrices, the conjugate product.
-        z = _stack(ds_planar, spectrum, frequencies, size, conjugate=True)
+        ds_part = _take(ds_planar, spectrum, frequencies)
+        z = _stack(ds_part, spectrum, frequencies, size, conjugate=True)
         if wants_dv:
             k = (spectrum.phi_hat[rows].flatten(0, 1) @ matrices).view(-1, 2 * n_out, n_in)
             _put(dv_planar, spectrum, frequencies, z, k)
         if wants_dtheta:
-            z_v = _stack(v_planar, spectrum, frequencies, size)
-            dk = torch.bmm(z_v.transpose(1, 2), z[..., :n_out]).view(-1, n_in * n_out)
+            v_part = _take(v_planar, spectrum, frequencies).view(len(z), -1, n_in)
+            dk = torch.bmm(z.transpose(1, 2), v_part).view(-1, n_out * n_in)
             dmatrices.addmm_(spectrum.weighted[rows].flatten(0, 1).T, dk)
     dv = _from_planar(dv_planar, v.shape[0], spectrum.shape) if wants_dv else None
-    dtheta = dmatrices.view(-1, n_in, n_out).transpose(1, 2) if wants_dtheta else None
-    return dv, dtheta
+    return dv, dmatrices.view_as(theta) if wants_dtheta else None
 
 
 def _to_planar(v: Field, spectrum: ModeSpectrum) -> Float[Tensor, "freq 2 batch channel"]:
     """The spectrum of a field, frequency first, real and imaginary parts apart, channels last."""
     n_dim = len(spectrum.shape)
     v_hat = fft.flat_frequencies(fft.rfftn(v, n_dim), n_dim)
-    planar = torch.view_as_real(v_hat).permute(2, 3, 0, 1)
-    # A view will do where `_stack` reads the frequencies in order, for it copies them anyway.
-    return planar if spectrum.order is None else planar.contiguous()
+    return torch.view_as_real(v_hat).permute(2, 3, 0, 1).contiguous()
+
+
+def _take(
+    planar: Float[Tensor, "freq 2 batch channel"], spectrum: ModeSpectrum, frequencies: slice
+) -> Float[Tensor, "part 2 batch channel"]:
+    """The rows of some orbits."""
+    if spectrum.order is None:
+        return planar[frequencies]
+    return planar.index_select(0, spectrum.order[frequencies])
 
 
 def _from_planar(
@@ -296,25 +304,21 @@ def _from_planar(
 
 
 def _stack(
-    planar: Float[Tensor, "freq 2 batch channel"],
+    part: Float[Tensor, "part 2 batch channel"],
     spectrum: ModeSpectrum,
     frequencies: slice,
     size: int,
     conjugate: bool = False,
 ) -> Float[Tensor, "orbits rows columns"]:
     """The rows (Re v̂, ∓Im v̂) and (Im v̂, ±Re v̂) of some orbits, ready to multiply K."""
-    if spectrum.order is None:
-        part = planar[frequencies]
-    else:
-        part = planar.index_select(0, spectrum.order[frequencies])
     n, _, batch, channels = part.shape
     z = part.new_empty(n, 2, batch, 2, channels)
     z[:, :, :, 0] = part
     sign: Tensor | float = -1.0 if conjugate else 1.0
     if spectrum.sign is not None:
         sign = sign * spectrum.sign[frequencies]
-    torch.mul(z[:, 1, :, 0], -sign, out=z[:, 0, :, 1])
-    torch.mul(z[:, 0, :, 0], sign, out=z[:, 1, :, 1])
+    torch.mul(part[:, 1], -sign, out=z[:, 0, :, 1])
+    torch.mul(part[:, 0], sign, out=z[:, 1, :, 1])
     return z.view(n // size, size * 2 * batch, 2 * channels)
 
 

@@ -1,6 +1,6 @@
 """Parts that models share: pointwise maps, the channel norm, the lift and the two updates."""
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +19,14 @@ class Pointwise(nn.Linear):
     """The same linear map of the channels at every grid point, on any number of axes."""
 
     def forward(self, v: Field) -> Field:
-        # One GEMM a sample on the field as it lies, without moving the channels last.
-        weight = self.weight.expand(v.shape[0], -1, -1)
-        out = torch.baddbmm(self.bias[:, None], weight, v.flatten(2))
-        return out.view(*out.shape[:2], *v.shape[2:])
+        return pointwise(v, self.weight, self.bias)
+
+
+def pointwise(v: Field, weight: Tensor, bias: Tensor) -> Field:
+    """W v + b at every grid point."""
+    # One GEMM a sample on the field as it lies, without moving the channels last.
+    out = torch.baddbmm(bias[:, None], weight.expand(v.shape[0], -1, -1), v.flatten(2))
+    return out.view(*out.shape[:2], *v.shape[2:])
 
 
 class ChannelNorm(nn.LayerNorm):
@@ -127,22 +131,34 @@ class Lift(nn.Module):
                 f"`hidden_channels` must be a multiple of 8 for the lift's GroupNorm, got "
                 f"{hidden_channels}. Choose a multiple of 8 or lift_norm=None."
             )
+        self.in_channels, self.n_dim, self.kernel = in_channels, n_dim, kernel
         self.coordinates = coordinates
         channels = in_channels + (n_dim if coordinates else 0)
-        self.mix: nn.Module
+        self.mix: Pointwise | nn.Conv1d | nn.Conv2d | nn.Conv3d
         if kernel == 1:
             self.mix = Pointwise(channels, hidden_channels)
         else:
-            convolution = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[n_dim - 1]
-            self.mix = convolution(
-                channels, hidden_channels, kernel, padding=kernel // 2, padding_mode="circular"
+            self.mix = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[n_dim - 1](
+                channels, hidden_channels, kernel
             )
         self.norm = nn.GroupNorm(8, hidden_channels) if norm == "group" else nn.Identity()
 
     def forward(self, a: Field) -> Field:
-        if self.coordinates:
-            a = torch.cat([a, coordinates(a)], dim=1)
-        return self.norm(self.mix(a))
+        weight, bias = self.mix.weight, cast(Tensor, self.mix.bias)
+        if not self.coordinates:
+            return self.norm(self._convolve(a, weight, bias))
+        # The lift is linear and the coordinates are the same for all samples: their part is
+        # computed once, for a batch of one.
+        fixed = self._convolve(coordinates(a[:1]), weight[:, self.in_channels :], bias)
+        no_bias = torch.zeros_like(bias)
+        return self.norm(self._convolve(a, weight[:, : self.in_channels], no_bias) + fixed)
+
+    def _convolve(self, a: Field, weight: Tensor, bias: Tensor) -> Field:
+        if self.kernel == 1:
+            return pointwise(a, weight, bias)
+        convolve = (F.conv1d, F.conv2d, F.conv3d)[self.n_dim - 1]
+        around = F.pad(a, (self.kernel // 2,) * (2 * self.n_dim), mode="circular")
+        return convolve(around, weight, bias)
 
 
 def coordinates(a: Field) -> Field:

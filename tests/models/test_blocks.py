@@ -1,7 +1,8 @@
+import pytest
 import torch
 from torch.nn import functional as F
 
-from sfo.models.blocks import ChannelNorm, Pointwise
+from sfo.models.blocks import ChannelNorm, Lift, Pointwise, coordinates
 
 
 def test_channel_norm_is_layer_norm_over_channels():
@@ -25,3 +26,18 @@ def test_pointwise_is_linear_in_the_channels():
     v = torch.randn(2, 3, 4, 6)
     truth = F.linear(v.movedim(1, -1), layer.weight, layer.bias).movedim(-1, 1)
     torch.testing.assert_close(layer(v), truth)
+
+
+@pytest.mark.parametrize(("shape", "kernel"), [((9,), 1), ((8,), 3), ((6, 7), 5), ((5, 6, 7), 5)])
+def test_lift_is_a_circular_convolution_of_input_and_coordinates(shape, kernel):
+    n_dim = len(shape)
+    lift = Lift(2, 16, n_dim, kernel=kernel, norm="group").double()
+    a = torch.randn(3, 2, *shape, dtype=torch.float64)
+    lines = [torch.linspace(0, 1, n, dtype=torch.float64) for n in shape]
+    grid = torch.stack(torch.meshgrid(*lines, indexing="ij")).expand(3, *[-1] * (n_dim + 1))
+    torch.testing.assert_close(coordinates(a), grid)
+    weight = lift.mix.weight.view(16, 2 + n_dim, *[kernel] * n_dim)
+    padded = F.pad(torch.cat([a, grid], dim=1), (kernel // 2,) * (2 * n_dim), mode="circular")
+    convolve = (F.conv1d, F.conv2d, F.conv3d)[n_dim - 1]
+    truth = F.group_norm(convolve(padded, weight, lift.mix.bias), 8)
+    torch.testing.assert_close(lift(a), truth)
