@@ -125,7 +125,7 @@ def train(model: SFO, a: Tensor, u: Tensor, epochs: int, console: Console) -> No
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 schedule.step()
-                total += float(loss) * len(index)
+                total += loss.item() * len(index)
             progress.update(task, advance=1, error=100 * total / len(a))
 
 
@@ -148,7 +148,7 @@ def picture(prediction: Tensor, truth: Tensor, times: Tensor, error: float) -> F
         (axes[2], f"error (relative L2 {100 * error:.2f} %)", difference, off),
     ):
         image = ax.imshow(
-            values,
+            values.numpy(),
             cmap="RdBu_r",
             vmin=-limit,
             vmax=limit,
@@ -158,10 +158,12 @@ def picture(prediction: Tensor, truth: Tensor, times: Tensor, error: float) -> F
         )
         figure.colorbar(image, ax=ax)
         ax.set(title=title, xlabel="x", ylabel="t")
-    x = torch.arange(truth.shape[-1]) / truth.shape[-1]
+    x = (torch.arange(truth.shape[-1]) / truth.shape[-1]).numpy()
     for step, colour in zip((0, len(times) // 3, len(times) - 1), ("C0", "C1", "C3"), strict=True):
-        axes[3].plot(x, truth[step], color=colour, lw=3, alpha=0.35)
-        axes[3].plot(x, prediction[step], color=colour, lw=1, label=f"t = {float(times[step]):.2f}")
+        axes[3].plot(x, truth[step].numpy(), color=colour, lw=3, alpha=0.35)
+        axes[3].plot(
+            x, prediction[step].numpy(), color=colour, lw=1, label=f"t = {float(times[step]):.2f}"
+        )
     axes[3].set(title="prediction (thin) on truth (wide)", xlabel="x", ylabel="u")
     axes[3].legend(fontsize="small", frameon=False)
     return figure

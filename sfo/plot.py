@@ -18,11 +18,11 @@ def modes(n: int = 256, n_modes: int = 6, basis: str = "usb") -> Figure:
     Example:
         >>> modes(n=64, n_modes=4).savefig("/dev/null", format="png")
     """
-    phi = BASES[basis](n, n_modes)
+    phi = BASES[basis](n, n_modes).numpy()
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     axes = figure.subplots()
     for row, mode in enumerate(phi):
-        axes.plot(torch.arange(1, n + 1), mode, label=f"φ$_{{{row + 1}}}$", lw=1.4)
+        axes.plot(range(1, n + 1), mode, label=f"φ$_{{{row + 1}}}$", lw=1.4)
     axes.axhline(0, color="0.8", lw=0.8, zorder=0)
     axes.set(xscale="log", xlabel="grid point", ylabel="φ", title=f"{basis} modes, n = {n}")
     axes.legend(ncols=min(n_modes, 10), fontsize="small", frameon=False)
@@ -39,7 +39,7 @@ def kernel(
         grid_shape: The grid to show it on; of more than two axes, the plane through offset 0.
         channels: Pairs (output, input); none: the four with the largest kernels.
     """
-    kappa = kernel.spatial(grid_shape).double()
+    kappa = kernel.spatial(grid_shape).double().cpu()
     centre = tuple(range(2, kappa.ndim))
     kappa = torch.fft.fftshift(kappa, dim=centre)
     while kappa.ndim > 4:
@@ -59,20 +59,21 @@ def kernel(
 def _draw_kernel(axes: Axes, kappa: Tensor) -> None:
     if kappa.ndim == 1:
         offset = torch.arange(len(kappa)) - len(kappa) // 2
-        axes.plot(offset, kappa, lw=1.2)
+        axes.plot(offset.numpy(), kappa.numpy(), lw=1.2)
         axes.axhline(0, color="0.8", lw=0.8, zorder=0)
         axes.set_xlabel("offset x − x'")
         return
     top = float(kappa.abs().max()) or 1.0
     rows, columns = kappa.shape
     extent = (-columns // 2, columns // 2, -rows // 2, rows // 2)
-    axes.imshow(kappa, cmap="RdBu_r", vmin=-top, vmax=top, origin="lower", extent=extent)
+    axes.imshow(kappa.numpy(), cmap="RdBu_r", vmin=-top, vmax=top, origin="lower", extent=extent)
 
 
 def coefficients(model: SFO) -> Figure:
     """‖Θₗ‖_F against the mode index l, layer by layer and on average (the paper's figure)."""
-    norms = torch.stack([k.theta.detach().flatten(1).norm(dim=1) for k in model.kernels])
-    index = torch.arange(1, norms.shape[1] + 1)
+    rows = [k.theta.detach().cpu().flatten(1).norm(dim=1) for k in model.kernels]
+    norms = torch.stack(rows).numpy()
+    index = range(1, norms.shape[1] + 1)
     figure = Figure(figsize=(5.5, 3.4), layout="constrained")
     axes = figure.subplots()
     for number, row in enumerate(norms, start=1):
