@@ -25,7 +25,7 @@ class Burgers:
     """Burgers' equation on [0, 1) with the viscosity ν.
 
     Example:
-        >>> u0 = torch.sin(2 * torch.pi * torch.arange(64) / 64)[None].double()
+        >>> u0 = 0.5 * torch.sin(2 * torch.pi * torch.arange(128).double() / 128)[None]
         >>> u = Burgers().solve(u0, torch.tensor([0.0, 1.0]))
         >>> bool((u[:, 0] - u0).abs().max() < 1e-10), bool(u[:, 1].abs().max() < u0.abs().max())
         (True, True)
