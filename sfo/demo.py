@@ -36,7 +36,7 @@ class Burgers:
     def solve(self, u0: Tensor, times: Tensor) -> Tensor:
         """The solution `(sample, time, n)` for initial states `(sample, n)` of mean 0."""
         n = u0.shape[-1]
-        wave = 2j * math.pi * torch.arange(n // 2 + 1)
+        wave = 2j * math.pi * torch.arange(n // 2 + 1, dtype=torch.float64)
         u_hat = torch.fft.rfft(u0.double())
         integral = torch.fft.irfft(
             torch.where(wave == 0, 0, u_hat / torch.where(wave == 0, 1, wave)), n
@@ -50,10 +50,10 @@ class Burgers:
     def initial_states(self, samples: int, n: int, seed: int) -> Tensor:
         """Random sums of the first four waves, `(sample, n)`."""
         generator = torch.Generator().manual_seed(seed)
-        k = torch.arange(1, 5)
+        k = torch.arange(1, 5, dtype=torch.float64)
         c = torch.randn(samples, 2, 4, generator=generator, dtype=torch.float64) / k
         x = 2 * math.pi * k[:, None] * torch.arange(n) / n
-        return 0.3 * (c[:, 0] @ x.sin().double() + c[:, 1] @ x.cos().double())
+        return 0.3 * (c[:, 0] @ x.sin() + c[:, 1] @ x.cos())
 
 
 def run(out: Path, epochs: int = 150, samples: int = 256, seed: int = 0) -> float:
