@@ -17,7 +17,7 @@ def test_burgers_solution_satisfies_the_equation():
     u_hat = torch.fft.rfft(u)
     u_x, u_xx = torch.fft.irfft(wave * u_hat, 256), torch.fft.irfft(wave**2 * u_hat, 256)
     residual = (after - before) / (2 * h) + u * u_x - equation.viscosity * u_xx
-    assert residual.abs().max() < 1e-6 * (u * u_x).abs().max()
+    assert residual.abs().max() < 1e-5 * (u * u_x).abs().max()
 
 
 def test_demo_learns_and_writes_what_it_promises(tmp_path, capsys):
