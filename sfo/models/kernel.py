@@ -257,7 +257,7 @@ class SpectralKernel(nn.Module):
         moves the offset 0 to the middle. The pointwise path `skip` is not part of it.
         """
         phi = self.modes.modes(grid_shape)[: len(self.theta)]
-        return torch.einsum("lij,l...->ij...", self.theta.to(phi), phi).to(self.theta.dtype)
+        return torch.einsum("lij,l...->ij...", self.theta.to(phi), phi).to(self.theta)
 
 
 def _extend(v: Field, boundary: Boundary) -> Float[Tensor, "batch channel ..."]:
