@@ -18,8 +18,10 @@ test-slow: .venv/.dev
 test-peers: .venv/.peers
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m peers tests/peers
 
+# Also `make bench ALLOCATOR=default`, with malloc left as it is.
+ALLOCATOR ?= keep
 bench: .venv/.peers
-	$(BIN)/python benchmarks/step.py --json benchmarks/step.json
+	$(BIN)/python benchmarks/step.py --allocator $(ALLOCATOR) --json benchmarks/step-$(ALLOCATOR).json
 
 theory: .venv/.dev
 	$(BIN)/sfo theory --out docs/theory

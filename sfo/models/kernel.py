@@ -193,6 +193,7 @@ class SpectralKernel(nn.Module):
     Args:
         channels: Number of channels d, of input and output.
         modes: The modes; `SpectralKernel(channels, KernelModes(n_modes, n_dim, …))`.
+        theta_scale: Θ starts at this multiple of its usual size.
 
     Attributes:
         theta: The matrices Θₗ, `(L, d, d)`.
@@ -204,9 +205,9 @@ class SpectralKernel(nn.Module):
         (torch.Size([1, 2, 16]), torch.Size([2, 2, 16]))
     """
 
-    def __init__(self, channels: int, modes: KernelModes) -> None:
+    def __init__(self, channels: int, modes: KernelModes, theta_scale: float = 1.0) -> None:
         super().__init__()
-        self.modes = modes
+        self.modes, self.theta_scale = modes, theta_scale
         self.theta = nn.Parameter(torch.empty(len(modes), channels, channels))
         self.skip = nn.Parameter(torch.empty(channels, channels)) if modes.pointwise else None
         self.reset_parameters()
@@ -215,7 +216,7 @@ class SpectralKernel(nn.Module):
         """Draw Θ from U(±1/d) as the paper's code does, or from U(±1/√d) with unit gain."""
         channels = self.theta.shape[-1]
         bound = 1 / channels if self.modes.gain == "paper" else 1 / sqrt(channels)
-        nn.init.uniform_(self.theta, -bound, bound)
+        nn.init.uniform_(self.theta, -bound * self.theta_scale, bound * self.theta_scale)
         if self.skip is not None:
             nn.init.uniform_(self.skip, -1 / sqrt(channels), 1 / sqrt(channels))
 

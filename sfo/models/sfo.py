@@ -68,6 +68,7 @@ class SFO(Operator):
         n_layers: Number of layers T.
         basis: Name of the basis: usb, usb_dense, hankel, fourier, chebyshev, random.
         index, boundary, support, product, transfer, gain: See `KernelModes`.
+        theta_scale: Θ starts at this multiple of its usual size.
         skip: Add a learned pointwise linear path beside the kernel.
         update: `"mlp"`: W₂ σ(W₁ ·), or `"glu"`: σ(W_g ·) ⊙ (W_v ·).
         mlp_ratio: Hidden width of the MLP over d; None: 1 on one axis, 2 on more.
@@ -103,6 +104,7 @@ class SFO(Operator):
         product: Product = "convolution",
         transfer: Transfer = "rebuild",
         gain: Gain = "paper",
+        theta_scale: float = 1.0,
         skip: bool = False,
         update: Update = "mlp",
         mlp_ratio: float | None = None,
@@ -143,7 +145,7 @@ class SFO(Operator):
         def layer() -> SFOLayer:
             return SFOLayer(
                 norm=ChannelNorm(hidden_channels) if norm == "layer" else nn.Identity(),
-                kernel=SpectralKernel(hidden_channels, modes),
+                kernel=SpectralKernel(hidden_channels, modes, theta_scale),
                 update=GLU(hidden_channels)
                 if update == "glu"
                 else MLP(hidden_channels, max(1, round(mlp_ratio * hidden_channels))),
@@ -189,9 +191,28 @@ class SFO(Operator):
     def recommended(
         cls, in_channels: int, out_channels: int, n_dim: int = 1, **overrides: Any
     ) -> "SFO":
-        """Our own best settings: TBD."""
+        """Our own settings: they learn faster than the paper's, and bear a higher learning rate.
+
+        Kernels that reach to both sides, a pointwise path beside them, a gain of 1/4 at the
+        start whatever the grid, and no normalisation, neither of the lifted field, whose
+        amplitude the equations depend on, nor in the layers. Without coordinates the model
+        commutes with shifts, as periodic problems do; pass `coordinates=True` and a fitting
+        `boundary` for others, and `norm="layer"` for solutions with sharp fronts. Adam at
+        4e-3 to 6e-3 with a one-cycle schedule and gradients clipped at 1 is a good start.
+
+        Example:
+            >>> model = SFO.recommended(in_channels=1, out_channels=20, n_dim=2, n_modes=12)
+            >>> model(torch.randn(1, 1, 32, 32)).shape
+            torch.Size([1, 20, 32, 32])
+        """
         settings: dict[str, Any] = dict(
-            support="two_sided", gain="unit", skip=True, lift_norm=None, coordinates=False
+            support="two_sided",
+            gain="unit",
+            theta_scale=0.25,
+            skip=True,
+            norm=None,
+            lift_norm=None,
+            coordinates=False,
         )
         return cls(in_channels, out_channels, n_dim, **{**settings, **overrides})
 
