@@ -164,6 +164,6 @@ def picture(prediction: Tensor, truth: Tensor, times: Tensor, error: float) -> F
         axes[3].plot(
             x, prediction[step].numpy(), color=colour, lw=1, label=f"t = {float(times[step]):.2f}"
         )
-    axes[3].set(title="prediction on truth (wide)", xlabel="x", ylabel="u")
+    axes[3].set(title="curves (truth wide)", xlabel="x", ylabel="u")
     axes[3].legend(fontsize="small", frameon=False)
     return figure
