@@ -1,5 +1,8 @@
 """What every operator here has in common: u = Q(layer_T(… layer_1(P(a)))), and its input checks."""
 
+import os
+from pathlib import Path
+
 import torch
 from torch import Tensor, nn
 
@@ -52,6 +55,15 @@ class Operator(Pretrained, nn.Module):
             v = layer(v)
         u = self.project(v)
         return u.reshape(samples, -1, *u.shape[2:])
+
+    def save_checkpoint(self, save_folder: str | os.PathLike[str], save_name: str) -> None:
+        """Write the state where neuraloperator's trainer asks for it and looks when it resumes.
+
+        For weights to keep or pass on, use `save_pretrained`.
+        """
+        folder = Path(save_folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.save(self.state_dict(), folder / f"{save_name}_state_dict.pt")
 
     def check_input(self, a: Tensor) -> None:
         """Say in one sentence what is wrong with an input that this model cannot take."""
