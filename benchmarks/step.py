@@ -1,6 +1,6 @@
 """Training step and peak memory: the paper's formulation, ours, and neuraloperator's FNO.
 
-    python benchmarks/step.py [--json FILE] [--repeats 7] [--quick]
+    python benchmarks/step.py [--json FILE] [--repeats 5] [--quick]
 
 All three train in one process, one step each in turn, under the same allocator settings; a row
 gives medians and their ratios. Peak memory is measured in a process of its own for each model: the
@@ -185,7 +185,7 @@ def show(console: Console, rows: list[dict], grown: list[dict], cases: list[Case
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="write the measurements here as well")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="the 1D case and small grids only")
     parser.add_argument("--no-fno", action="store_true", help="run without neuraloperator")
     parser.add_argument(

@@ -215,7 +215,7 @@ def mix_by_definition(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
 class _SpectralMix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, v: Tensor, theta: Tensor, spectrum: ModeSpectrum) -> Tensor:
-        v_planar = _to_planar(v, spectrum)
+        v_planar = _to_planar(v)
         n_out, n_in = theta.shape[1:]
         matrices = theta.transpose(1, 2).reshape(len(theta), n_in * n_out)
         s_planar = v.new_empty(*v_planar.shape[:3], n_out)
@@ -254,7 +254,7 @@ def _gradient(
     spectrum = ctx.spectrum
     wants_dv, wants_dtheta = ctx.needs_input_grad[:2]
     n_out, n_in = theta.shape[1:]
-    ds_planar = _to_planar(ds, spectrum)
+    ds_planar = _to_planar(ds)
     dv_planar = v.new_empty(v_planar.shape)
     matrices = theta.reshape(len(theta), n_out * n_in)
     dmatrices = torch.zeros_like(matrices)
@@ -273,9 +273,9 @@ def _gradient(
     return dv, dmatrices.view_as(theta) if wants_dtheta else None
 
 
-def _to_planar(v: Field, spectrum: ModeSpectrum) -> Float[Tensor, "freq 2 batch channel"]:
+def _to_planar(v: Field) -> Float[Tensor, "freq 2 batch channel"]:
     """The spectrum of a field, frequency first, real and imaginary parts apart, channels last."""
-    n_dim = len(spectrum.shape)
+    n_dim = v.ndim - 2
     v_hat = fft.flat_frequencies(fft.rfftn(v, n_dim), n_dim)
     return torch.view_as_real(v_hat).permute(2, 3, 0, 1).contiguous()
 

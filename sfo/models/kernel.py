@@ -154,7 +154,7 @@ class KernelModes:
         if n_modes > n:
             raise ValueError(
                 f"{self.n_modes} {self.support} modes do not fit an axis of {axis} points: at most "
-                f"{n} independent ones do, {n_modes} are needed. Use a finer grid, less `n_modes`, "
+                f"{n} independent ones do, {n_modes} are needed. Use a finer grid, fewer modes, "
                 'or transfer="restrict" to evaluate a model trained on a finer one.'
             )
         return self.basis(n, n_modes)

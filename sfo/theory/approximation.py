@@ -71,22 +71,6 @@ def powers(r: float | int | Tensor, n: int) -> Float[Tensor, "*roots n"]:
     return torch.as_tensor(r, dtype=torch.float64)[..., None] ** torch.arange(_length(n))
 
 
-def extend(phi: Float[Tensor, "modes n"]) -> Float[Tensor, "rows offsets"]:
-    """Even and odd extensions of half-length modes to the offsets −(n−1)..n−1.
-
-    Row 2l is φₗ[|t|] and row 2l + 1 is sign(t) φₗ[|t|]. A symmetric kernel needs the even rows
-    alone.
-
-    Example:
-        >>> extend(torch.tensor([[1.0, 2.0]]))
-        tensor([[ 2.,  1.,  2.],
-                [-2.,  0.,  2.]])
-    """
-    t = torch.arange(1 - phi.shape[-1], phi.shape[-1])
-    even = phi[:, t.abs()]
-    return torch.stack([even, t.sign() * even], dim=1).flatten(0, 1)
-
-
 def coefficients(
     g: Float[Tensor, "*kernels n"], n_modes: int, basis: str = "usb"
 ) -> Float[Tensor, "*kernels modes"]:

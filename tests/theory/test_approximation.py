@@ -20,7 +20,6 @@ from sfo.theory.approximation import (
     decay_rate,
     eigenvalue_bound,
     error_bound,
-    extend,
     modes_guaranteed,
     modes_needed,
     powers,
@@ -29,6 +28,13 @@ from sfo.theory.approximation import (
 )
 
 TOLERANCES = [10.0**-k for k in range(2, 13)]
+
+
+def extend(phi):
+    """Row 2l is φₗ[|t|], row 2l + 1 is sign(t) φₗ[|t|], at the offsets t = −(n−1)..n−1."""
+    t = torch.arange(1 - phi.shape[-1], phi.shape[-1])
+    even = phi[:, t.abs()]
+    return torch.stack([even, t.sign() * even], dim=1).flatten(0, 1)
 
 
 def test_modes_are_orthogonal_polynomials_in_the_root():
