@@ -1,7 +1,8 @@
-"""What every operator here has in common: u = Q(layer_T(… layer_1(P(a)))), and its input checks."""
+"""What every operator here has in common: its interface, its input checks, and its frame."""
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -9,39 +10,35 @@ from torch import Tensor, nn
 from sfo.models.pretrained import Pretrained
 from sfo.shapes import Field
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class Operator(Pretrained, nn.Module):
-    """Lift, layers, project: a map from fields to fields on the same grid.
+    """A map from fields to fields on the same grid; a model defines `operate`.
 
     Args:
         in_channels: Channels of the input field a.
         out_channels: Channels of the solution field u.
         n_dim: Number of axes of the grid.
-        lift: P, from `in_channels` to latent channels.
-        layers: Maps of the latent field.
-        project: Q, from latent channels to `out_channels`.
         components: Treat the channels as this many components of a vector field that share
             one network and do not mix: `in_channels` and `out_channels` are then split
             evenly, a component's channels side by side.
     """
 
+    PAPER: ClassVar[dict[str, dict[str, Any]]] = {}
+    """The paper's settings for each benchmark where they differ from the constructor's."""
+
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        n_dim: int,
-        *,
-        lift: nn.Module,
-        layers: list[nn.Module],
-        project: nn.Module,
-        components: int = 1,
+        self, in_channels: int, out_channels: int, n_dim: int, *, components: int = 1
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels, self.n_dim = in_channels, out_channels, n_dim
         self.components = components
-        self.lift = lift
-        self.layers = nn.ModuleList(layers)
-        self.project = project
+
+    def operate(self, a: Field) -> Field:
+        """u for input that has been checked, one component at a time."""
+        raise NotImplementedError
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Field:
         """Map the input field a, here `x`, to the solution u.
@@ -50,11 +47,25 @@ class Operator(Pretrained, nn.Module):
         """
         self.check_input(x)
         samples = x.shape[0]
-        v = self.lift(x.reshape(samples * self.components, -1, *x.shape[2:]))
-        for layer in self.layers:
-            v = layer(v)
-        u = self.project(v)
+        u = self.operate(x.reshape(samples * self.components, -1, *x.shape[2:]))
         return u.reshape(samples, -1, *u.shape[2:])
+
+    @classmethod
+    def from_paper(cls, benchmark: str, **overrides: Any) -> "Self":
+        """The paper's model for one of its six benchmarks.
+
+        Example:
+            >>> from sfo.models import SFO
+            >>> model = SFO.from_paper("maxwell")
+            >>> sum(p.numel() for p in model.parameters())
+            119304
+        """
+        if benchmark not in cls.PAPER:
+            raise ValueError(
+                f"The paper has no {cls.__name__} for {benchmark!r}; it has "
+                f"{', '.join(sorted(cls.PAPER))}."
+            )
+        return cls(**{**cls.PAPER[benchmark], **overrides})
 
     def save_checkpoint(self, save_folder: str | os.PathLike[str], save_name: str) -> None:
         """Write the state where neuraloperator's trainer asks for it and looks when it resumes.
@@ -92,6 +103,39 @@ class Operator(Pretrained, nn.Module):
                 f"The input is {a.dtype} and the model {wanted}: convert one of them, with "
                 f"a.to({wanted}) or model.to({a.dtype})."
             )
+
+
+class LayeredOperator(Operator):
+    """u = Q(layer_T(… layer_1(P(a)))): lift, layers, project.
+
+    Args:
+        in_channels, out_channels, n_dim, components: See `Operator`.
+        lift: P, from the input channels to latent channels.
+        layers: Maps of the latent field.
+        project: Q, from latent channels to the output channels.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        n_dim: int,
+        *,
+        lift: nn.Module,
+        layers: list[nn.Module],
+        project: nn.Module,
+        components: int = 1,
+    ) -> None:
+        super().__init__(in_channels, out_channels, n_dim, components=components)
+        self.lift = lift
+        self.layers = nn.ModuleList(layers)
+        self.project = project
+
+    def operate(self, a: Field) -> Field:
+        v = self.lift(a)
+        for layer in self.layers:
+            v = layer(v)
+        return self.project(v)
 
 
 def split_components(in_channels: int, out_channels: int, components: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """The Spectral Filtering Operator (SFO)."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,20 +18,9 @@ from sfo.models.kernel import (
     Transfer,
     check_choice,
 )
-from sfo.models.operator import Operator, split_components
+from sfo.models.operator import LayeredOperator, split_components
 from sfo.registry import MODELS
 from sfo.shapes import Field
-
-PAPER: dict[str, dict[str, Any]] = {
-    "allen_cahn": dict(in_channels=1, out_channels=101, n_modes=16),
-    "diffusion_sorption": dict(in_channels=1, out_channels=101, hidden_channels=32),
-    "diffusion_reaction": dict(in_channels=1, out_channels=101),
-    "cahn_hilliard": dict(in_channels=1, out_channels=101),
-    "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
-    # Two input and eight output steps of the six components of (E, H).
-    "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, hidden_channels=32, components=6),
-}
-"""The paper's settings where they differ from the constructor's defaults."""
 
 
 class SFOLayer(nn.Module):
@@ -46,7 +35,7 @@ class SFOLayer(nn.Module):
 
 
 @MODELS.register("sfo")
-class SFO(Operator):
+class SFO(LayeredOperator):
     """A neural operator whose kernels are mixtures of Hilbert-matrix eigenvectors.
 
         u = Q(layer_T(… layer_1(P(a, x))))        layer(v) = v + W₂ σ(W₁ K(N(v)))
@@ -87,6 +76,16 @@ class SFO(Operator):
         >>> sum(p.numel() for p in model.parameters())
         302821
     """
+
+    PAPER: ClassVar[dict[str, dict[str, Any]]] = {
+        "allen_cahn": dict(in_channels=1, out_channels=101, n_modes=16),
+        "diffusion_sorption": dict(in_channels=1, out_channels=101, hidden_channels=32),
+        "diffusion_reaction": dict(in_channels=1, out_channels=101),
+        "cahn_hilliard": dict(in_channels=1, out_channels=101),
+        "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
+        # Two input and eight output steps of the six components of (E, H).
+        "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, hidden_channels=32, components=6),
+    }
 
     def __init__(
         self,
@@ -171,21 +170,6 @@ class SFO(Operator):
         self.arguments = arguments
         if train_shape is not None:
             self.arguments["train_shape"] = modes.train_shape = tuple(train_shape)
-
-    @classmethod
-    def from_paper(cls, benchmark: str, **overrides: Any) -> "SFO":
-        """The paper's model for one of its six benchmarks, parameter for parameter.
-
-        Example:
-            >>> model = SFO.from_paper("maxwell")
-            >>> sum(p.numel() for p in model.parameters())
-            119304
-        """
-        if benchmark not in PAPER:
-            raise ValueError(
-                f"The paper has no benchmark {benchmark!r}; it has {', '.join(sorted(PAPER))}."
-            )
-        return cls(**{**PAPER[benchmark], **overrides})
 
     @classmethod
     def recommended(

@@ -3,7 +3,6 @@ import torch
 from torch import nn
 
 from sfo import SFO
-from sfo.models.sfo import PAPER
 
 SMALL = dict(n_modes=4, hidden_channels=16, n_layers=2)
 
@@ -28,7 +27,7 @@ def test_parameter_counts_of_the_paper(benchmark, parameters):
 
 
 def test_the_mean_1d_count_that_the_paper_prints():
-    one_axis = [name for name, settings in PAPER.items() if "n_dim" not in settings]
+    one_axis = [name for name, settings in SFO.PAPER.items() if "n_dim" not in settings]
     assert sum(count(SFO.from_paper(name)) for name in one_axis) / len(one_axis) == 283_413
 
 
@@ -227,5 +226,5 @@ def test_bad_arguments_get_one_clear_sentence(arguments, message):
 
 
 def test_unknown_benchmark_lists_the_papers():
-    with pytest.raises(ValueError, match="no benchmark 'burgers'; it has allen_cahn"):
+    with pytest.raises(ValueError, match="no SFO for 'burgers'; it has allen_cahn"):
         SFO.from_paper("burgers")
