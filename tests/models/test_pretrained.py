@@ -69,7 +69,7 @@ def change_config(folder, **changes):
     [
         ({"format": "other"}, "is not the configuration of"),
         ({"version": 99}, "has version 99; this package reads version 1"),
-        ({"model": "gno"}, "holds a model 'gno', which this version does not know; known: sfo"),
+        ({"model": "gno"}, "holds a model 'gno', which this version does not know; known:"),
         ({"weights": "../evil.safetensors"}, "names weights outside of its folder"),
         ({"weights": None}, "weights is missing"),
         ({"arguments": {"in_channels": 1, "out_channels": 2, "depth": 3}}, "depth"),
