@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from sfo.pdes.derivative import Derivative, second_derivative
+from sfo.pdes.base import SecondDerivative, Semilinear, ginzburg_landau
 
 
 @dataclass(frozen=True)
-class CahnHilliard:
+class CahnHilliard(Semilinear):
     """∂u/∂t = ∂²/∂x² (m (u³ − u) − γ ∂²u/∂x²), periodic on (lower, upper).
 
     The mean of u is constant. About u = 0 waves of number k grow at the rate
@@ -21,11 +21,17 @@ class CahnHilliard:
     gamma: float = 1e-6
     lower: float = -1.0
     upper: float = 1.0
+    max_step: float = 2.5e-4
 
-    def rhs(
-        self, u: Float[Tensor, "*batch n"], d2: Derivative = second_derivative
-    ) -> Float[Tensor, "*batch n"]:
-        """∂u/∂t, with ∂²/∂x² as `d2` takes it."""
-        length = self.upper - self.lower
-        potential = self.mobility * (u**3 - u) - self.gamma * d2(u, length)
-        return d2(potential, length)
+    def linear(self, u: Tensor, d2: SecondDerivative) -> Tensor:
+        return -d2(self.mobility * u + self.gamma * d2(u))
+
+    def reaction(self, u: Tensor) -> Tensor:
+        return self.mobility * u**3
+
+    def outer(self, v: Tensor, d2: SecondDerivative) -> Tensor:
+        return d2(v)
+
+    def energy(self, u: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
+        """∫ m/4 (u² − 1)² + γ/2 (∂u/∂x)² dx, which never increases."""
+        return ginzburg_landau(u, self.length, tension=self.gamma, strength=self.mobility)

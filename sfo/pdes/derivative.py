@@ -11,6 +11,11 @@ Derivative = Callable[[Tensor, float], Tensor]
 """(values on one period, its length) → second derivative."""
 
 
+def wave_numbers(n: int, length: float) -> Float[Tensor, " modes"]:
+    """k = 2πm / length of the waves that a real transform of n points holds, m = 0, …, ⌊n/2⌋."""
+    return 2 * math.pi / length * torch.arange(n // 2 + 1, dtype=torch.float64)
+
+
 def second_derivative(u: Float[Tensor, "*batch n"], length: float) -> Float[Tensor, "*batch n"]:
     """∂²u/∂x² of n equally spaced values on one period, exact for resolved waves.
 
@@ -21,7 +26,7 @@ def second_derivative(u: Float[Tensor, "*batch n"], length: float) -> Float[Tens
         tensor(True)
     """
     n = u.shape[-1]
-    k = 2 * math.pi / length * torch.arange(n // 2 + 1, dtype=u.dtype, device=u.device)
+    k = wave_numbers(n, length).to(u)
     return torch.fft.irfft(-(k**2) * torch.fft.rfft(u), n=n)
 
 
