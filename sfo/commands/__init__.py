@@ -1,0 +1,1 @@
+"""The commands of `sfo`: each parses, calls and prints."""

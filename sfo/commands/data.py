@@ -1,0 +1,148 @@
+"""Commands about data: generate, download, doctor."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sfo.registry import BENCHMARKS
+
+Name = Annotated[str, tyro.conf.Positional]
+Options = Annotated[list[str], tyro.conf.UseAppendAction]
+
+
+def generate(
+    name: Name,
+    scale: Literal["smoke", "desk", "paper"] = "desk",
+    samples: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+    workers: int | None = None,
+    option: Options = [],  # noqa: B006
+) -> None:
+    """Make a benchmark's data file, or go on making it after a kill.
+
+    Examples:
+    sfo generate allen_cahn --samples 1000 --scale desk --seed 0
+    sfo generate cahn_hilliard --option gamma=1e-5 --out ch.hdf5
+
+    Args:
+        name: The benchmark; `sfo list` names them.
+        scale: smoke takes seconds, desk minutes, paper is the published size.
+        samples: How many; as many as the scale says if left out.
+        seed: Of the initial states.
+        out: The file to write; if left out, one in the data folder ($SFO_DATA).
+        workers: Processes; all cores if left out.
+        option: An option of the benchmark or a constant of its equation, as name=value.
+    """
+    from sfo.data import benchmark_path
+    from sfo.data.generate import generate as make
+
+    benchmark = BENCHMARKS[name].with_options(**parse_options(option))
+    path = out or benchmark_path(benchmark, scale, samples, seed)
+    with samples_bar(benchmark.title) as bar:
+        make(
+            benchmark,
+            path,
+            scale=scale,
+            samples=samples,
+            seed=seed,
+            workers=workers,
+            progress=bar.update,
+        )
+    size = path.stat().st_size / 1e6
+    print(f"{benchmark.title}: {path} ({size:.1f} MB)")
+
+
+def download(name: Name, out: Path = Path("data"), address: str | None = None) -> None:
+    """Fetch a published data file; a broken download goes on where it stopped.
+
+    Example: sfo download diffusion_sorption --out data
+
+    Args:
+        name: The benchmark whose file to fetch.
+        out: The folder to put it in.
+        address: Another place to fetch it from.
+    """
+    from sfo.data.download import download as fetch
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.1f} %"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=None)
+        path = fetch(
+            name,
+            out,
+            address=address,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    print(f"{name}: {path}")
+
+
+def doctor(file: Annotated[Path, tyro.conf.Positional]) -> None:
+    """Say what a data file is, what the loader makes of it, and what is wrong with it.
+
+    Exit code 0 if nothing is wrong, 1 otherwise.
+
+    Example: sfo doctor 1D_Allen-Cahn_0.0001_5.hdf5
+
+    Args:
+        file: The file.
+    """
+    from sfo.data.doctor import examine
+
+    report = examine(file)
+    print(report)
+    if report.problems:
+        raise SystemExit(1)
+
+
+def parse_options(options: list[str]) -> dict[str, Any]:
+    """name=value pairs, values as JSON where they are JSON, else as text.
+
+    Example:
+        >>> parse_options(["gamma=1e-5", "boundary=open"])
+        {'gamma': 1e-05, 'boundary': 'open'}
+    """
+    values: dict[str, Any] = {}
+    for entry in options:
+        name, equals, text = entry.partition("=")
+        if not equals or not name:
+            raise ValueError(f"`--option` must be name=value, got {entry!r}.")
+        try:
+            values[name] = json.loads(text)
+        except json.JSONDecodeError:
+            values[name] = text
+    return values
+
+
+class samples_bar:
+    """A progress bar that is told the samples done and in all."""
+
+    def __init__(self, title: str) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.0f}/{task.total:.0f} samples"),
+            TimeRemainingColumn(),
+        )
+        self.progress = Progress(*columns, console=Console(stderr=True))
+        self.task = self.progress.add_task(title, total=1)
+
+    def __enter__(self) -> "samples_bar":
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def update(self, done: int, total: int) -> None:
+        """Redraw."""
+        self.progress.update(self.task, completed=done, total=total)

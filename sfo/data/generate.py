@@ -1,0 +1,295 @@
+"""Make a benchmark's data file: on all cores, resumable, the same bytes whatever the workers.
+
+Samples are solved in chunks of a fixed size; sample i depends on the seed and on i alone. Each
+finished chunk is a small file beside the one to come, moved into place when it is whole and
+carrying its own checksum. After a kill the same call goes on with the chunks that are missing.
+"""
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Lock
+
+import numpy as np
+import torch
+from filelock import FileLock
+
+from sfo.data.benchmarks import Benchmark, Scale
+from sfo.data.hdf5 import DataFile, DataFileError, Header, Sample, write
+
+Progress = Callable[[int, int], None]
+"""Called with the samples done and the samples in all."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that the numbers of a data set depend on."""
+
+    benchmark: Benchmark
+    scale: Scale
+    seed: int
+
+    def source(self) -> dict[str, object]:
+        """In plain values, for a file's header."""
+        return dict(
+            benchmark=self.benchmark.name,
+            seed=self.seed,
+            scale=self.scale.to_dict(),
+            options=self.benchmark.options(),
+        )
+
+    def chunk(self, number: int) -> range:
+        """The samples of one chunk."""
+        size = self.benchmark.chunk
+        return range(number * size, (number + 1) * size)
+
+    def header(self, n_samples: int) -> Header:
+        """Of the file with `n_samples` samples."""
+        kind = self.benchmark
+        grid, times = kind.stored(self.scale)
+        return Header(
+            kind.name, n_samples, grid, times, kind.names, kind.static_names, self.source()
+        )
+
+
+def generate(
+    benchmark: Benchmark,
+    path: str | os.PathLike[str],
+    *,
+    scale: str | Scale = "desk",
+    samples: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Make the file `path`, or go on making it, or find that it is there already.
+
+    Args:
+        benchmark: What to make, with its options.
+        path: The file; chunks wait in the folder `path` + ".parts" until it is whole.
+        scale: "smoke", "desk", "paper", or sizes of your own.
+        samples: How many; None: as many as the scale says.
+        seed: Of the initial states. Published variants count their seeds from here.
+        workers: Processes; None: one a core.
+        progress: Called as samples are done.
+    """
+    if isinstance(scale, str):
+        scale = benchmark.scale(scale)
+    samples = scale.samples if samples is None else samples
+    if samples < 1:
+        raise ValueError(f"`samples` must be at least 1, got {samples}.")
+    if workers is not None and workers < 1:
+        raise ValueError(f"`workers` must be at least 1, got {workers}.")
+    if seed < 0:
+        raise ValueError(f"`seed` must be at least 0, got {seed}.")
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name the file to write in it.")
+    recipe = Recipe(benchmark, scale, seed)
+    with FileLock(_lock_path(path)):
+        if _is_there(path, recipe, samples):
+            return path
+        parts = path.with_name(path.name + ".parts")
+        parts.mkdir(parents=True, exist_ok=True)
+        _solve_missing(recipe, parts, samples, workers or _cores(), progress)
+        header = recipe.header(samples)
+        maxima = None
+        if benchmark.stores_maxima:
+            rows = (np.abs(s.data) for s in _samples(recipe, parts, samples))
+            maxima = np.max([row.max(axis=tuple(range(row.ndim - 1))) for row in rows], axis=0)
+        write(path, header, _samples(recipe, parts, samples), benchmark.layout, maxima)
+        shutil.rmtree(parts)
+    return path
+
+
+def _is_there(path: Path, recipe: Recipe, samples: int) -> bool:
+    if not path.exists():
+        return False
+    found = DataFile(path).header
+    if found == recipe.header(samples):
+        return True
+    raise DataFileError(
+        f"{path} exists and holds {found.n_samples} samples of {found.benchmark} made with other "
+        "settings. Delete it, or choose another file with --out."
+    )
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _lock_path(path: Path) -> str:
+    name = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
+    return os.path.join(tempfile.gettempdir(), f"sfo-generate-{name}.lock")
+
+
+def _solve_missing(
+    recipe: Recipe, parts: Path, samples: int, workers: int, progress: Progress | None
+) -> None:
+    size = recipe.benchmark.chunk
+    chunks = range(-(-samples // size))
+    missing = [c for c in chunks if _read_part(recipe, parts, c) is None]
+    done = samples - sum(min(size, samples - c * size) for c in missing)
+
+    alone = Lock()
+
+    def report(chunk: int | None = None) -> None:
+        nonlocal done
+        with alone:
+            if chunk is not None:
+                done += min(size, samples - chunk * size)
+            if progress is not None:
+                progress(done, samples)
+
+    report()
+    if workers == 1 or len(missing) <= 1:
+        for chunk in missing:
+            _make_part(recipe, parts, chunk)
+            report(chunk)
+        return
+    todo: Queue[int] = Queue()
+    for chunk in missing:
+        todo.put(chunk)
+    with ThreadPoolExecutor(min(workers, len(missing))) as pool:
+        helpers = [
+            pool.submit(_drive_worker, recipe, parts, todo, report)
+            for _ in range(min(workers, len(missing)))
+        ]
+        try:
+            for helper in as_completed(helpers):
+                helper.result()
+        except BaseException:
+            # The other workers finish the chunk that they are at; it is kept.
+            todo.queue.clear()
+            raise
+
+
+def _drive_worker(
+    recipe: Recipe, parts: Path, todo: "Queue[int]", report: Callable[[int], None]
+) -> None:
+    """Hand chunks to a process of our own until none is left.
+
+    Not a pool of `multiprocessing`: its processes import the user's main script again, which
+    then must be guarded. When this process is killed, the worker finds its input closed and
+    ends after its chunk.
+    """
+    # What the worker is to import lies where we found it.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", "from sfo.data.generate import work; work()"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        try:
+            pickle.dump((recipe, parts), worker.stdin)
+            while True:
+                try:
+                    chunk = todo.get_nowait()
+                except Empty:
+                    return
+                worker.stdin.write(f"{chunk}\n".encode())
+                worker.stdin.flush()
+                answer = worker.stdout.readline().decode().strip()
+                if answer != str(chunk):
+                    raise DataFileError(
+                        f"A worker ended early at chunk {chunk} ({answer or 'out of memory?'}); "
+                        "finished samples are kept. Run the same command to go on, with fewer "
+                        "--workers if memory is short."
+                    )
+                report(chunk)
+        finally:
+            with suppress(BrokenPipeError):
+                worker.stdin.close()
+
+
+def work() -> None:
+    """The life of a worker: solve the chunks named on stdin, and name them when done."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # What libraries print must not be taken for answers.
+    recipe, parts = pickle.load(sys.stdin.buffer)
+    # Ctrl-C in a terminal reaches every process; the parent decides when we end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for line in sys.stdin.buffer:
+        try:
+            _make_part(recipe, parts, int(line))
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}".replace("\n", " "), file=answers)
+            return
+        print(int(line), file=answers)
+
+
+def _make_part(recipe: Recipe, parts: Path, chunk: int) -> None:
+    """Solve one chunk and store it: checksum, then the numbers as the file will hold them."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        made = recipe.benchmark.simulate(recipe.seed, recipe.chunk(chunk), recipe.scale)
+    finally:
+        torch.set_num_threads(threads)
+    data = np.ascontiguousarray(made.values.movedim(2, -1).numpy(), "f4")
+    payload = data.tobytes()
+    if made.static is not None:
+        payload += np.ascontiguousarray(made.static.movedim(1, -1).numpy(), "f4").tobytes()
+    partial = parts / f".{chunk:06d}.{os.getpid()}"
+    with open(partial, "wb") as file:
+        file.write(_seal(recipe, chunk, payload))
+        file.write(payload)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, parts / f"{chunk:06d}")
+
+
+def _seal(recipe: Recipe, chunk: int, payload: bytes) -> bytes:
+    sha = hashlib.sha256(json.dumps([recipe.source(), chunk], sort_keys=True).encode())
+    sha.update(payload)
+    return sha.digest()
+
+
+def _read_part(recipe: Recipe, parts: Path, chunk: int) -> list[Sample] | None:
+    """The samples of a stored chunk; None if it is not there, not whole, or of another recipe."""
+    try:
+        stored = (parts / f"{chunk:06d}").read_bytes()
+    except FileNotFoundError:
+        return None
+    seal, payload = stored[:32], stored[32:]
+    if seal != _seal(recipe, chunk, payload):
+        return None
+    header = recipe.header(1)
+    size, shape = recipe.benchmark.chunk, header.grid.shape
+    data_shape = (size, len(header.times), *shape, len(header.names))
+    numbers = np.frombuffer(payload, "f4")
+    count = int(np.prod(data_shape))
+    data = numbers[:count].reshape(data_shape)
+    if not header.static_names:
+        return [Sample(d) for d in data]
+    static = numbers[count:].reshape(size, *shape, len(header.static_names))
+    return [Sample(d, s) for d, s in zip(data, static, strict=True)]
+
+
+def _samples(recipe: Recipe, parts: Path, samples: int) -> Iterator[Sample]:
+    left = samples
+    chunk = 0
+    while left:
+        stored = _read_part(recipe, parts, chunk)
+        if stored is None:
+            raise DataFileError(
+                f"{parts} lost chunk {chunk} while the file was written; run the command again."
+            )
+        yield from stored[:left]
+        left -= min(left, len(stored))
+        chunk += 1

@@ -1,0 +1,365 @@
+"""Data files: HDF5 in the layouts of the published files, with a checksum of every sample.
+
+Two layouts exist. `tensor` (Allen–Cahn, Cahn–Hilliard, Diffusion–Reaction) is one array
+`tensor (sample, time, x)` beside `x-coordinate` and `t-coordinate`. `groups` (Diffusion–Sorption,
+Shallow Water, Maxwell) has one group a sample, "0000", "0001", …, with `data (time, *grid,
+channel)` and `grid/x`, `grid/t`. Files written here also hold a header, the JSON attribute `sfo`
+of the root, and the SHA-256 of each sample, in the dataset `sha256` or in an attribute of the
+group: what is read is compared with it, so no damaged number goes unnoticed.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+import numpy as np
+import torch
+
+from sfo.data.trajectories import Trajectories
+from sfo.grid import Grid
+
+Layout = Literal["tensor", "groups"]
+AXES = "xyz"
+FORMAT = 1
+
+
+class DataFileError(OSError):
+    """A data file that cannot be read, or must not be trusted."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says of itself: all that its samples have in common.
+
+    Args:
+        benchmark: Name of the benchmark, "unknown" where the file does not tell.
+        n_samples: How many samples there are.
+        grid: Of the stored values.
+        times: Of the stored frames.
+        names: Of the channels.
+        static_names: Of the fields that do not change in time.
+        source: Seed, scale and options that the file was made from.
+    """
+
+    benchmark: str
+    n_samples: int
+    grid: Grid
+    times: tuple[float, ...]
+    names: tuple[str, ...]
+    static_names: tuple[str, ...] = ()
+    source: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        entries = dict(
+            format=FORMAT,
+            benchmark=self.benchmark,
+            n_samples=self.n_samples,
+            grid=self.grid.to_dict(),
+            times=list(self.times),
+            names=list(self.names),
+            static_names=list(self.static_names),
+            source=self.source,
+        )
+        return json.dumps(entries, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Header":
+        entries = json.loads(text)
+        if entries.pop("format") != FORMAT:
+            raise ValueError("of another format")
+        entries["grid"] = Grid.from_dict(entries["grid"])
+        for key in ("times", "names", "static_names"):
+            entries[key] = tuple(entries[key])
+        return cls(**entries)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One stored trajectory: `data (time, *grid, channel)`, and `static (*grid, channel)`."""
+
+    data: np.ndarray
+    static: np.ndarray | None = None
+
+    def seal(self, header: Header, index: int) -> bytes:
+        """SHA-256 of the header, the place in the file and every number."""
+        return self._hash(f"{header.to_json()} {index} {self.data.shape}")
+
+    def fingerprint(self) -> bytes:
+        """SHA-256 of the numbers alone: equal samples have equal ones."""
+        return self._hash("")
+
+    def _hash(self, start: str) -> bytes:
+        sha = hashlib.sha256(start.encode())
+        for numbers in (self.data, self.static):
+            if numbers is not None:
+                sha.update(np.ascontiguousarray(numbers).data)
+        return sha.digest()
+
+
+def write(
+    path: str | os.PathLike[str],
+    header: Header,
+    samples: Iterable[Sample],
+    layout: Layout,
+    maxima: np.ndarray | None = None,
+) -> None:
+    """Write a data file under a temporary name, then move it to `path`: whole or not at all.
+
+    The same header and samples give the same bytes.
+
+    Args:
+        path: Where to.
+        header: What the samples have in common.
+        samples: One by one, so that memory is bounded.
+        layout: "tensor" or "groups".
+        maxima: Largest value of each channel over the whole set, stored in each group as the
+            published Maxwell file has it.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".writing")
+    with h5py.File(partial, "w") as file:
+        file.attrs["sfo"] = header.to_json()
+        store = _write_tensor if layout == "tensor" else _write_groups
+        store(file, header, samples, maxima)
+    with open(partial, "rb") as done:
+        os.fsync(done.fileno())
+    os.replace(partial, path)
+
+
+def _write_tensor(
+    file: h5py.File,
+    header: Header,
+    samples: Iterable[Sample],
+    maxima: np.ndarray | None,
+) -> None:
+    (n,) = header.grid.shape
+    tensor = file.create_dataset("tensor", (header.n_samples, len(header.times), n), "f4")
+    digests = file.create_dataset("sha256", (header.n_samples, 32), "u1")
+    file["x-coordinate"] = header.grid.coordinates()[0].numpy()
+    file["t-coordinate"] = np.asarray(header.times)
+    for index, sample in enumerate(samples):
+        tensor[index] = sample.data[..., 0]
+        digests[index] = np.frombuffer(sample.seal(header, index), np.uint8)
+
+
+def _write_groups(
+    file: h5py.File,
+    header: Header,
+    samples: Iterable[Sample],
+    maxima: np.ndarray | None,
+) -> None:
+    coordinates = [x.numpy().astype("f4") for x in header.grid.coordinates()]
+    config = _yaml({"sim": header.source})
+    for index, sample in enumerate(samples):
+        group = file.create_group(f"{index:04d}")
+        group["data"] = sample.data
+        if sample.static is not None:
+            group["static"] = sample.static
+        if maxima is not None:
+            group["global_maximums"] = maxima.astype("f4")
+        for axis, x in zip(AXES, coordinates, strict=False):
+            group[f"grid/{axis}"] = x
+        group["grid/t"] = np.asarray(header.times, "f4")
+        group.attrs["config"] = config
+        group.attrs["sha256"] = sample.seal(header, index).hex()
+
+
+def _yaml(entries: dict[str, Any], indent: str = "") -> str:
+    lines = []
+    for key, value in entries.items():
+        if isinstance(value, dict):
+            lines.append(f"{indent}{key}:\n{_yaml(value, indent + '  ')}")
+        else:
+            lines.append(f"{indent}{key}: {json.dumps(value)}\n")
+    return "".join(lines)
+
+
+class DataFile:
+    """A data file, read sample by sample when asked; nothing is kept in memory.
+
+    Real published files, files written here and subsets of either are told apart by what is in
+    them. Of a file written here every sample is compared with its checksum as it is read.
+
+    Args:
+        path: The file.
+        stride: Take every `stride`-th point along each axis, the first included.
+        time_stride: Take every `time_stride`-th frame, the first included.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], stride: int = 1, time_stride: int = 1) -> None:
+        self.path = Path(path)
+        with self._open() as file, _damage(str(self.path)):
+            self.layout: Layout = _layout(self.path, file)
+            self.sealed = "sfo" in file.attrs
+            self.keys = _sample_keys(file) if self.layout == "groups" else []
+            self._stored = self._read_header(file)
+            found = len(self.keys) if self.layout == "groups" else len(file["tensor"])
+        self.n_samples = self._stored.n_samples
+        if not found:
+            raise DataFileError(f"{self.path} holds no sample.")
+        if found != self.n_samples:
+            raise DataFileError(
+                f"{self.path} holds {found} samples instead of {self.n_samples}: it is damaged "
+                "or cut. Delete it and generate or copy it anew."
+            )
+        self.stride, self.time_stride = stride, time_stride
+        if not 1 <= time_stride <= len(self._stored.times):
+            raise ValueError(
+                f"`time_stride` must be in 1..{len(self._stored.times)}, the number of frames "
+                f"in {self.path.name}, got {time_stride}."
+            )
+        self.grid = self._stored.grid.subsample(stride)
+        self.times = self._stored.times[::time_stride]
+
+    @property
+    def benchmark(self) -> str:
+        """Which benchmark's file this is, by its header or its contents."""
+        return self._stored.benchmark
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the channels."""
+        return self._stored.names
+
+    @property
+    def header(self) -> Header:
+        """What the samples have in common, as stored, before any stride."""
+        return self._stored
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __getitem__(self, ids: int | slice | Sequence[int]) -> Trajectories:
+        """The trajectories of some samples, in the order asked for."""
+        if isinstance(ids, int):
+            ids = [ids]
+        if isinstance(ids, slice):
+            ids = range(self.n_samples)[ids]
+        with self._open() as file:
+            samples = [self._read(file, i) for i in ids]
+        if not samples:
+            raise ValueError(f"No sample was asked for, of the {self.n_samples} in {self.path}.")
+        values = np.stack([np.moveaxis(s.data, -1, 1) for s in samples])
+        static = None
+        if samples[0].static is not None:
+            static = torch.from_numpy(
+                np.stack([np.moveaxis(s.static, -1, 0) for s in samples if s.static is not None])
+            )
+        return Trajectories(
+            torch.from_numpy(values),
+            torch.tensor(self.times, dtype=torch.float64),
+            self.grid,
+            self.names,
+            tuple(ids),
+            static,
+            self._stored.static_names,
+        )
+
+    def raw(self, index: int) -> Sample:
+        """One sample as stored, all points and frames, compared with its checksum."""
+        with self._open() as file:
+            return self._checked(file, index)
+
+    def _read(self, file: h5py.File, index: int) -> Sample:
+        sample = self._checked(file, index)
+        every = slice(None, None, self.stride)
+        space = (every,) * self.grid.n_dim
+        data = sample.data[(slice(None, None, self.time_stride), *space)]
+        static = None if sample.static is None else sample.static[space]
+        return Sample(data, static)
+
+    def _checked(self, file: h5py.File, index: int) -> Sample:
+        if not 0 <= index < self.n_samples:
+            raise ValueError(
+                f"Sample {index} is not in {self.path.name}, which has 0..{self.n_samples - 1}."
+            )
+        frames, shape = len(self._stored.times), self._stored.grid.shape
+        expected = (frames, *shape, len(self.names))
+        where = f"{self.path}, sample {index}"
+        with _damage(where):
+            if self.layout == "tensor":
+                sample = Sample(file["tensor"][index][..., None])
+                seal = bytes(file["sha256"][index]) if self.sealed else b""
+            else:
+                group = file[self.keys[index]]
+                static = group["static"][()] if self._stored.static_names else None
+                sample = Sample(group["data"][()], static)
+                seal = bytes.fromhex(group.attrs["sha256"]) if self.sealed else b""
+        if sample.data.shape != expected:
+            raise DataFileError(
+                f"{where} has the shape {sample.data.shape} instead of {expected}, "
+                "(time, *grid, channel); run `sfo doctor` on the file."
+            )
+        if self.sealed and sample.seal(self._stored, index) != seal:
+            raise DataFileError(
+                f"{where} does not match its checksum: the file is damaged. "
+                "Delete it and generate or copy it anew."
+            )
+        return sample
+
+    def _read_header(self, file: h5py.File) -> Header:
+        if self.sealed:
+            return Header.from_json(str(file.attrs["sfo"]))
+        from sfo.data.recognise import recognise
+
+        return recognise(file, self.layout, self.keys)
+
+    @contextmanager
+    def _open(self) -> Iterator[h5py.File]:
+        if not self.path.exists():
+            raise DataFileError(f"There is no file {self.path}.")
+        if self.path.is_dir():
+            raise DataFileError(f"{self.path} is a folder, not a data file.")
+        try:
+            file = h5py.File(self.path, "r")
+        except OSError as error:
+            raise DataFileError(_why_not_hdf5(self.path)) from error
+        with file:
+            yield file
+
+
+@contextmanager
+def _damage(where: str) -> Iterator[None]:
+    """Whatever HDF5 raises over damaged bytes, in one sentence."""
+    try:
+        yield
+    except DataFileError:
+        raise
+    except (OSError, KeyError, ValueError, RuntimeError, TypeError, MemoryError) as error:
+        raise DataFileError(f"{where} cannot be read: {str(error).strip()[:200]}") from error
+
+
+def _why_not_hdf5(path: Path) -> str:
+    with open(path, "rb") as file:
+        start = file.read(8)
+    if start == b"\x89HDF\r\n\x1a\n":
+        return f"{path} is truncated or damaged: HDF5 cannot open it. Copy or make it anew."
+    if start.startswith(b"version "):
+        return f"{path} is a Git LFS pointer, not the data; fetch it with `git lfs pull`."
+    if start.lstrip().lower().startswith((b"<!doc", b"<html")):
+        return f"{path} is a web page, not data: the download failed. Fetch it again."
+    return f"{path} is not an HDF5 file."
+
+
+def _layout(path: Path, file: h5py.File) -> Layout:
+    if "tensor" in file:
+        return "tensor"
+    keys = list(file.keys())
+    if any(isinstance(file.get(k), h5py.Group) and "data" in file[k] for k in keys):
+        return "groups"
+    found = ", ".join(keys[:5]) or "nothing"
+    raise DataFileError(
+        f"{path} is none of the benchmarks' files: they hold `tensor`, or groups with `data`; "
+        f"this one holds {found}."
+    )
+
+
+def _sample_keys(file: h5py.File) -> list[str]:
+    return sorted(k for k in file if isinstance(file[k], h5py.Group))

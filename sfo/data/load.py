@@ -1,0 +1,149 @@
+"""From a benchmark's name or a file's path to pairs."""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sfo.data.benchmarks import Benchmark, Scale
+from sfo.data.generate import Progress, generate
+from sfo.data.hdf5 import DataFile
+from sfo.data.pairs import Pairs, Part, Scheme, Split, pairs, split
+from sfo.registry import BENCHMARKS
+
+PAPER_POINTS = 256
+"""What models see along the axis of the 1D files, of which 1,024 points are stored."""
+
+
+def data_folder() -> Path:
+    """Where generated files are kept: $SFO_DATA, or sfo/data in the user's cache folder."""
+    if "SFO_DATA" in os.environ:
+        return Path(os.environ["SFO_DATA"])
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "sfo" / "data"
+
+
+def benchmark_path(
+    benchmark: Benchmark,
+    scale: str | Scale,
+    samples: int | None = None,
+    seed: int = 0,
+    folder: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Where the generated file of a benchmark is kept: a name for every set of choices."""
+    sizes = benchmark.scale(scale) if isinstance(scale, str) else scale
+    title = scale if isinstance(scale, str) else "custom"
+    choices = json.dumps([sizes.to_dict(), benchmark.options()], sort_keys=True)
+    mark = hashlib.sha256(choices.encode()).hexdigest()[:8]
+    name = f"{benchmark.name}-{title}-{samples or sizes.samples}-seed{seed}-{mark}.hdf5"
+    return Path(folder or data_folder()) / name
+
+
+def load_benchmark(
+    name: str,
+    scale: str = "desk",
+    split: Part = "train",
+    *,
+    scheme: Scheme = "default",
+    samples: int | None = None,
+    seed: int = 0,
+    stride: int | None = None,
+    time_stride: int = 1,
+    inputs: Sequence[str] | None = None,
+    n_input: int | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Pairs:
+    """The pairs of one part of a benchmark, generated on first use and kept.
+
+    Args:
+        name: A benchmark, see `sfo list`.
+        scale: "smoke", "desk" or "paper".
+        split: "train", "validation", "test" or "all".
+        scheme: How samples are divided, see `Split`; "paper" is the paper's 90/10 %.
+        samples: How many in all; None: as many as the scale says.
+        seed: Of the data.
+        stride: Take every `stride`-th stored point; None: as the paper does at this scale.
+        time_stride: Take every `time_stride`-th frame.
+        inputs: Fields of the input; None: as the benchmark has it.
+        n_input: Frames of the input; None: as the benchmark has it.
+        folder: Where data files are kept; None: see `data_folder`.
+        workers: Processes that generate; None: one a core.
+        progress: Called with the samples done and in all while generating.
+        options: Of the benchmark, and constants of its equation.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     test = load_benchmark("allen_cahn", scale="smoke", split="test", folder=folder)
+        >>> test.a.shape, test.u.shape
+        (torch.Size([3, 1, 64]), torch.Size([3, 11, 64]))
+    """
+    benchmark = BENCHMARKS[name].with_options(**options)
+    sizes = benchmark.scale(scale)
+    path = benchmark_path(benchmark, scale, samples, seed, folder)
+    generate(
+        benchmark,
+        path,
+        scale=sizes,
+        samples=samples,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+    )
+    file = load_file(path, sizes.stride if stride is None else stride, time_stride)
+    return file_pairs(file, split, scheme, inputs=inputs, n_input=n_input)
+
+
+def load_file(
+    path: str | os.PathLike[str], stride: int | None = None, time_stride: int = 1
+) -> DataFile:
+    """Open a published or generated data file; samples are read when asked for.
+
+    Args:
+        path: Any of the six benchmarks' files or a subset of one; told by its contents.
+        stride: Take every `stride`-th point along each axis; None: as the paper does, every
+            fourth of 1,024 points in 1D, every point otherwise.
+        time_stride: Take every `time_stride`-th frame.
+    """
+    if stride is None:
+        shape = DataFile(path).header.grid.shape
+        stride = shape[0] // PAPER_POINTS if len(shape) == 1 and shape[0] == 1024 else 1
+    return DataFile(path, stride, time_stride)
+
+
+def file_split(file: DataFile, scheme: Scheme = "default") -> Split:
+    """How the samples of a file are divided."""
+    digests: Sequence[bytes] = ()
+    if scheme == "deduplicated":
+        digests = [file.raw(i).fingerprint() for i in range(len(file))]
+    return split(len(file), scheme, digests)
+
+
+def file_pairs(
+    file: DataFile,
+    part: Part = "all",
+    scheme: Scheme = "default",
+    *,
+    inputs: Sequence[str] | None = None,
+    n_input: int | None = None,
+) -> Pairs:
+    """The pairs of one part of a file.
+
+    Args:
+        file: From `load_file`.
+        part: "train", "validation", "test" or "all".
+        scheme: See `Split`.
+        inputs: Fields of the input; None: as the benchmark has it.
+        n_input: Frames of the input; None: as the benchmark has it.
+    """
+    if file.benchmark in BENCHMARKS:
+        known = BENCHMARKS[file.benchmark]
+        inputs = known.inputs if inputs is None else inputs
+        n_input = known.n_input if n_input is None else n_input
+    ids = file_split(file, scheme).ids(part)
+    return pairs(file[ids], inputs=inputs, n_input=n_input or 1, benchmark=file.benchmark)

@@ -1,0 +1,183 @@
+"""Pairs of input and solution, in float32: what a model is trained on; and how they are split."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from sfo.data.trajectories import Trajectories
+from sfo.grid import Grid
+
+Scheme = Literal["default", "paper", "paper_first", "deduplicated"]
+Part = Literal["train", "validation", "test", "all"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Inputs a and solutions u on one grid.
+
+    Channels are fields with their time steps side by side: u's channel c · n_times + t is the
+    field names[c] at times[t]. The solution includes the input's frames.
+
+    Args:
+        a: Inputs.
+        u: Solutions.
+        grid: Of both.
+        ids: Where each sample stands in its file.
+        times: Of u's frames.
+        names: Of u's fields.
+        inputs: Of a's fields.
+        benchmark: Name of the benchmark.
+    """
+
+    a: Float[Tensor, "sample in *grid"]
+    u: Float[Tensor, "sample out *grid"]
+    grid: Grid
+    ids: tuple[int, ...]
+    times: tuple[float, ...]
+    names: tuple[str, ...]
+    inputs: tuple[str, ...]
+    benchmark: str = "unknown"
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, rows: int | slice | Sequence[int] | Tensor) -> "Pairs":
+        """Some of the samples."""
+        index = torch.arange(len(self))[rows].reshape(-1)
+        return replace(
+            self, a=self.a[index], u=self.u[index], ids=tuple(self.ids[i] for i in index)
+        )
+
+    @property
+    def n_times(self) -> int:
+        """Frames of each field in u."""
+        return len(self.times)
+
+    def trajectory(self, u: Tensor | None = None) -> Float[Tensor, "sample time field *grid"]:
+        """`u`, or a prediction of it, as trajectories."""
+        u = self.u if u is None else u
+        fields = u.reshape(len(u), len(self.names), self.n_times, *u.shape[2:])
+        return fields.transpose(1, 2)
+
+
+def pairs(
+    trajectories: Trajectories,
+    *,
+    inputs: Sequence[str] | None = None,
+    n_input: int = 1,
+    benchmark: str = "unknown",
+) -> Pairs:
+    """Pairs (first frames, all frames) of trajectories, in float32.
+
+    Args:
+        trajectories: Of any float type.
+        inputs: Names of the fields that a holds: channels, of which the first `n_input` frames
+            are taken, and static fields. None: all channels, and the static fields after them.
+        n_input: Frames in the input.
+        benchmark: Passed on.
+    """
+    values, names = trajectories.values, trajectories.names
+    if not 1 <= n_input <= values.shape[1]:
+        raise ValueError(
+            f"`n_input` must be in 1..{values.shape[1]}, the number of frames, got {n_input}."
+        )
+    if inputs is None:
+        inputs = (*names, *trajectories.static_names)
+    known = (*names, *trajectories.static_names)
+    unknown = [name for name in inputs if name not in known]
+    if unknown or not inputs:
+        raise ValueError(f"`inputs` must be some of {', '.join(known)}, got {tuple(inputs)}.")
+    fields = []
+    for name in inputs:
+        if name in names:
+            fields.append(values[:, :n_input, names.index(name)])
+        elif trajectories.static is not None:
+            row = trajectories.static_names.index(name)
+            fields.append(trajectories.static[:, row : row + 1])
+    a = torch.cat(fields, dim=1).float()
+    u = values.transpose(1, 2).flatten(1, 2).float().contiguous()
+    times = tuple(map(float, trajectories.times))
+    return Pairs(a, u, trajectories.grid, trajectories.ids, times, names, tuple(inputs), benchmark)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which samples train, which select the model, and which are reported.
+
+    Schemes:
+        default: 80 / 10 / 10 % of the samples in an order shuffled once and for all.
+        paper: the first 90 % train; the last 10 % both select and are reported.
+        paper_first: as some published loaders have it, the first 10 % select and are reported.
+        deduplicated: as default, of samples that differ: of equal ones only the first is used.
+    """
+
+    scheme: Scheme
+    train: tuple[int, ...]
+    validation: tuple[int, ...]
+    test: tuple[int, ...]
+
+    def ids(self, part: Part) -> tuple[int, ...]:
+        """The samples of one part; "all": every sample of the scheme once, in file order."""
+        if part not in get_args(Part):
+            hint = ""
+            if part in get_args(Scheme):
+                hint = f" For that scheme, pass scheme={part!r}."
+            raise ValueError(
+                f"`split` must be one of {', '.join(get_args(Part))}, got {part!r}.{hint}"
+            )
+        if part == "all":
+            return tuple(sorted({*self.train, *self.validation, *self.test}))
+        return getattr(self, part)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ids as JSON."""
+        entries = {k: getattr(self, k) for k in ("scheme", "train", "validation", "test")}
+        Path(path).write_text(json.dumps(entries))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Split":
+        """The split that `save` wrote."""
+        entries = json.loads(Path(path).read_text())
+        return cls(entries.pop("scheme"), **{k: tuple(v) for k, v in entries.items()})
+
+
+def split(n_samples: int, scheme: Scheme = "default", digests: Sequence[bytes] = ()) -> Split:
+    """Divide samples 0 … n_samples − 1.
+
+    Args:
+        n_samples: At least 3, of which each part gets at least one.
+        scheme: See `Split`.
+        digests: Of the samples, for "deduplicated": equal samples have equal ones.
+
+    Example:
+        >>> split(10, "paper").test
+        (9,)
+    """
+    if scheme not in get_args(Scheme):
+        raise ValueError(f"`scheme` must be one of {', '.join(get_args(Scheme))}, got {scheme!r}.")
+    ids = np.arange(n_samples)
+    if scheme == "deduplicated":
+        first = {digest: i for i, digest in reversed(list(enumerate(digests)))}
+        ids = np.asarray(sorted(first.values()))
+    tenth = max(1, len(ids) // 10)
+    if len(ids) < 3:
+        raise ValueError(f"A split needs at least 3 samples that differ, got {len(ids)}.")
+
+    def plain(rows: np.ndarray) -> tuple[int, ...]:
+        return tuple(int(i) for i in rows)
+
+    if scheme == "paper":
+        return Split(scheme, plain(ids[:-tenth]), plain(ids[-tenth:]), plain(ids[-tenth:]))
+    if scheme == "paper_first":
+        return Split(scheme, plain(ids[tenth:]), plain(ids[:tenth]), plain(ids[:tenth]))
+    order = np.random.default_rng(0).permutation(ids)
+    test, validation, train = order[:tenth], order[tenth : 2 * tenth], order[2 * tenth :]
+    return Split(scheme, plain(np.sort(train)), plain(np.sort(validation)), plain(np.sort(test)))
