@@ -1,6 +1,8 @@
 """Imports point left: a package imports only from the ones named here."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,11 @@ def test_imports_point_left(part):
 def test_every_package_has_a_rule():
     parts = {p.name for p in ROOT.iterdir() if p.is_dir() and p.name != "__pycache__"}
     assert parts - set(MAY_IMPORT) == {"commands"}, "the commands may import all, others not"
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    """They take seconds, and are needed only by those who solve, compile or draw."""
+    heavy = ["torch._dynamo", "numba", "scipy.integrate", "matplotlib", "lightning_fabric"]
+    program = f"import sys, sfo; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout.strip() == "[]", found.stdout + found.stderr

@@ -171,7 +171,6 @@ class KernelModes:
             self._spectra[key] = self._build(shape, dtype, device)
         return self._spectra[key]
 
-    @torch.compiler.disable
     def _build(
         self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
     ) -> ModeSpectrum:
@@ -185,6 +184,11 @@ class KernelModes:
                 exchange = [[m for m, k in enumerate(kinds) if k == kind] for kind in {*kinds}]
             spectrum = mode_spectrum(self.modes(shape), exchange)
             return spectrum.to(dtype, device)
+
+
+# Not for the compiler. This is the mark that `torch.compiler.disable` leaves; calling that here
+# would import all of dynamo, two thirds of the package's import time.
+KernelModes._build._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 
 class SpectralKernel(nn.Module):

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.integrate import RK45
 from torch import Tensor
 
 from sfo.pdes.diffusion_sorption import DiffusionSorption
@@ -41,6 +40,8 @@ class DefaultRK45Sorption(DiffusionSorption):
         self, initial: np.ndarray, times: np.ndarray, rtol: float, atol: float
     ) -> tuple[np.ndarray, int]:
         """One sample's frames, one a row, and how often the right-hand side was computed."""
+        from scipy.integrate import RK45
+
         from sfo.pdes.sorption_kernels import rk45
 
         constants = self.kernel_constants(len(initial), floor=-math.inf)

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.integrate import ODEintWarning, odeint
 from torch import Tensor
 
 from sfo.grid import Grid
@@ -164,6 +163,8 @@ class DiffusionSorption:
         self, initial: np.ndarray, times: np.ndarray, rtol: float, atol: float
     ) -> tuple[np.ndarray, int]:
         """One sample's frames, one a row, and how often the right-hand side was computed."""
+        from scipy.integrate import ODEintWarning, odeint
+
         from sfo.pdes.sorption_kernels import rate
 
         constants = self.kernel_constants(len(initial))
