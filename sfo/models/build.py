@@ -35,7 +35,7 @@ def build_model(
     Example:
         >>> model = build_model("sfo", benchmark="diffusion_sorption")
         >>> sum(p.numel() for p in model.parameters())
-        95013
+        94117
     """
     kind: type[Operator] = MODELS[name]
     if benchmark not in kind.PAPER:

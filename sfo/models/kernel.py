@@ -174,7 +174,8 @@ class KernelModes:
     def _build(
         self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
     ) -> ModeSpectrum:
-        with torch.no_grad():
+        # Modes are kept: made in inference mode, they could not be trained with later.
+        with torch.inference_mode(False), torch.no_grad():
             exchange: list[list[int]] = []
             # Two-sided modes give the axes different parities, multi-index ones different
             # modes: only the plain product is the same when equal axes are exchanged.

@@ -29,6 +29,9 @@ class Operator(Pretrained, nn.Module):
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {}
     """The paper's settings for each benchmark where they differ from the constructor's."""
 
+    extra: ClassVar[str | None] = None
+    """The optional dependencies that the model needs, as in `pip install sfo-torch[peers]`."""
+
     def __init__(
         self, in_channels: int, out_channels: int, n_dim: int, *, components: int = 1
     ) -> None:
@@ -97,7 +100,7 @@ class Operator(Pretrained, nn.Module):
             raise ValueError(
                 f"The input must be real floating point, got {a.dtype}; use a.float()."
             )
-        wanted = next(self.parameters()).dtype
+        wanted = next(p.dtype for p in self.parameters() if not p.is_complex())
         if a.dtype != wanted and not torch.is_autocast_enabled(a.device.type):
             raise ValueError(
                 f"The input is {a.dtype} and the model {wanted}: convert one of them, with "

@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
-from torch import nn
+from torch import Tensor, nn
 
 from sfo.registry import MODELS
 
@@ -44,8 +44,7 @@ class Pretrained:
         assert isinstance(self, nn.Module)
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        state = {k: v.detach().contiguous().cpu() for k, v in self.state_dict().items()}
-        weights = save_safetensors(state)
+        weights = save_safetensors({k: _real(v) for k, v in self.state_dict().items()})
         digest = hashlib.sha256(weights).hexdigest()
         name = f"weights-{digest[:16]}.safetensors"
         config = {
@@ -53,7 +52,9 @@ class Pretrained:
             "version": VERSION,
             "model": model_name(type(self)),
             "arguments": self.arguments,
-            "dtype": str(next(self.parameters()).dtype).removeprefix("torch."),
+            "dtype": str(
+                next(p.dtype for p in self.parameters() if not p.is_complex())
+            ).removeprefix("torch."),
             "weights": name,
             "sha256": digest,
         }
@@ -94,7 +95,7 @@ class Pretrained:
             )
         try:
             model = model_class(**config["arguments"]).to(getattr(torch, config["dtype"]))
-            model.load_state_dict(load_safetensors(weights))
+            model.load_state_dict(_as_in(model, load_safetensors(weights)))
         except (TypeError, ValueError, AttributeError, SafetensorError, RuntimeError) as error:
             reason = str(error).strip().splitlines()[0]
             raise PretrainedError(
@@ -111,6 +112,22 @@ def model_name(model_class: type) -> str:
     raise PretrainedError(
         f"{model_class.__name__} is not registered: decorate it with @MODELS.register(name)."
     )
+
+
+def _real(value: Tensor) -> Tensor:
+    """Complex weights as pairs of real ones: not every safetensors stores them."""
+    value = value.detach().cpu()
+    return (torch.view_as_real(value) if value.is_complex() else value).contiguous()
+
+
+def _as_in(model: nn.Module, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    own = model.state_dict()
+    return {
+        k: torch.view_as_complex(v)
+        if k in own and own[k].is_complex() and v.is_floating_point() and v.shape[-1:] == (2,)
+        else v
+        for k, v in weights.items()
+    }
 
 
 def write_atomically(path: Path, content: bytes) -> None:

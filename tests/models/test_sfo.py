@@ -228,3 +228,12 @@ def test_bad_arguments_get_one_clear_sentence(arguments, message):
 def test_unknown_benchmark_lists_the_papers():
     with pytest.raises(ValueError, match="no SFO for 'burgers'; it has allen_cahn"):
         SFO.from_paper("burgers")
+
+
+def test_a_model_first_used_in_inference_mode_can_be_trained():
+    """The modes that it builds then are kept and must allow gradients."""
+    model = SFO(1, 1, **SMALL)
+    with torch.inference_mode():
+        model(torch.randn(1, 1, 16))
+    model(torch.randn(1, 1, 16)).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
