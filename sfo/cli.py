@@ -1,30 +1,39 @@
 """The `sfo` command: parses, calls, prints."""
 
+import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
 
 import sfo
-from sfo.registry import BASES, MODELS
+from sfo.commands import data, training
+from sfo.registry import BASES, BENCHMARKS, MODELS
 
 
-def demo(out: Path = Path("runs/demo"), epochs: int = 150, seed: int = 0) -> None:
-    """Learn Burgers' equation in about a minute and draw prediction, truth and error.
+def demo(
+    out: Path = Path("runs/demo"), epochs: int = 60, samples: int = 300, seed: int = 0
+) -> None:
+    """Generate Allen–Cahn data, train SFO and FNO for a few minutes, and write a report page.
 
     Example: sfo demo --out runs/demo
 
     Args:
-        out: Folder for the pictures and the trained model.
-        epochs: Passes over the 256 training samples.
+        out: Folder for the runs and demo.html.
+        epochs: Passes over the training data of each model.
+        samples: Samples in all.
         seed: Of data, weights and sample order.
     """
+    import webbrowser
+
     from sfo import demo as module
 
-    module.run(out, epochs=epochs, seed=seed)
+    module.run(out, epochs=epochs, samples=samples, seed=seed)
+    if sys.stdout.isatty():
+        webbrowser.open((out / "demo.html").absolute().as_uri())
 
 
 def theory(out: Path = Path("runs/theory"), quick: bool = False) -> None:
@@ -64,19 +73,88 @@ def modes(
     print(f"Modes: {out}")
 
 
-def names() -> None:
-    """List the bases and models that can be chosen by name."""
+def show(
+    target: Annotated[str, tyro.conf.Positional],
+    scale: Literal["smoke", "desk", "paper"] = "smoke",
+    samples: int = 4,
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Draw samples of a benchmark or a data file, or say how a run went.
+
+    Examples:
+    sfo show allen_cahn --scale desk --samples 6
+    sfo show data.hdf5
+    sfo show runs/ac
+
+    Args:
+        target: A benchmark, a data file or a run's folder.
+        scale: Of a benchmark: its size.
+        samples: How many to draw.
+        seed: Of the benchmark's data.
+        out: The picture; if left out, runs/NAME.png.
+    """
+    from sfo.commands import showing
+
+    showing.show(target, scale=scale, samples=samples, seed=seed, out=out)
+
+
+def names(model: Annotated[str | None, tyro.conf.Positional] = None) -> None:
+    """List what can be chosen by name; of a model, list its settings.
+
+    Examples:
+    sfo list
+    sfo list fno
+
+    Args:
+        model: A model whose settings to list.
+    """
+    if model is not None:
+        for parameter in inspect.signature(MODELS[model]).parameters.values():
+            print(parameter)
+        return
     print(f"sfo {sfo.__version__}")
-    print(f"bases:  {', '.join(BASES.names())}")
-    print(f"models: {', '.join(MODELS.names())}")
+    print(f"bases:      {', '.join(BASES.names())}")
+    print(f"models:     {', '.join(MODELS.names())}")
+    print(f"benchmarks: {', '.join(BENCHMARKS.names())}")
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": demo,
+    "generate": data.generate,
+    "show": show,
+    "download": data.download,
+    "doctor": data.doctor,
+    "train": training.train,
+    "resume": training.resume,
+    "evaluate": training.evaluate,
+    "predict": training.predict,
     "theory": theory,
     "modes": modes,
     "list": names,
 }
+
+
+def model_settings(arguments: list[str]) -> list[str]:
+    """`--model.n-modes 16` as `--setting n_modes=16`, for the settings differ between models.
+
+    Example:
+        >>> model_settings(["train", "--model.n-modes", "16", "--model.basis=fourier"])
+        ['train', '--setting', 'n_modes=16', '--setting', 'basis=fourier']
+    """
+    out, rest = [], list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--model."):
+            out.append(word)
+            continue
+        name, equals, value = word.removeprefix("--model.").partition("=")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise ValueError(f"`{word}` needs a value, as in {word} 16 or {word} true.")
+            value = rest.pop(0)
+        out += ["--setting", f"{name.replace('-', '_')}={value}"]
+    return out
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -89,7 +167,7 @@ def main(arguments: list[str] | None = None) -> None:
             COMMANDS,
             prog="sfo",
             description="The Spectral Filtering Operator. Add --debug to see a full traceback.",
-            args=arguments or ["--help"],
+            args=model_settings(arguments) or ["--help"],
         )
     except (ValueError, OSError) as error:
         if debug:

@@ -1,0 +1,70 @@
+"""`sfo show`: pictures of data, and how a run went."""
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from sfo.registry import BENCHMARKS
+
+
+def show(target: str, *, scale: str, samples: int, seed: int, out: Path | None) -> None:
+    """Find out what `target` is, and show it."""
+    path = Path(target)
+    if (path / "experiment.json").exists():
+        show_run(path)
+        return
+    if target in BENCHMARKS:
+        from sfo.data.show import show_benchmark
+
+        picture = out or Path("runs") / f"{target}.png"
+        show_benchmark(target, scale=scale, samples=samples, seed=seed, out=picture)
+    elif path.is_file():
+        from sfo.data.load import load_file
+        from sfo.data.show import picture as draw
+
+        file = load_file(path)
+        picture = out or Path("runs") / f"{path.stem}.png"
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        draw(file[: min(samples, len(file))]).savefig(picture, dpi=110)
+    elif path.exists():
+        raise ValueError(f"{path} is a folder, but not a run: it has no experiment.json.")
+    else:
+        raise ValueError(
+            f"{target!r} is no benchmark, no file and no run; benchmarks: "
+            f"{', '.join(BENCHMARKS.names())}."
+        )
+    print(f"Picture: {picture}")
+
+
+def show_run(path: Path) -> None:
+    """How far a run is, its last epochs, and its errors if it is finished."""
+    from sfo.commands.training import print_errors
+    from sfo.experiments.record import Record
+    from sfo.training.folder import RunFolder
+
+    experiment = RunFolder(path).experiment()
+    console = Console()
+    console.print(
+        f"{experiment.model.name} ({experiment.model.preset}) on {experiment.data.benchmark}, "
+        f"{experiment.data.scale}, seed {experiment.seed}",
+        highlight=False,
+    )
+    metrics = path / "metrics.jsonl"
+    rows = (
+        [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
+    )
+    console.print(f"{len(rows)} of {experiment.train.epochs} epochs", highlight=False)
+    for row in rows[-3:]:
+        validation = row["validation"]
+        shown = "–" if validation is None else f"{100 * validation:.4g} %"
+        console.print(
+            f"  epoch {row['epoch'] + 1}: loss {100 * row['loss']:.4g} %, validation {shown}",
+            highlight=False,
+        )
+    if (path / "record.json").exists():
+        record = Record.load(path / "record.json")
+        print_errors(record.errors, f"Test errors, best epoch {record.best_epoch + 1}")
+        print(f"Picture: {path / 'predictions.png'}")
+    else:
+        print(f"Not finished. Go on: sfo resume {path}")

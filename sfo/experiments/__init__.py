@@ -1,0 +1,1 @@
+"""Experiments: from a configuration to a Record of what was measured."""

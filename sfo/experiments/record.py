@@ -1,0 +1,110 @@
+"""A Record: what a run measured, in one JSON file that says when it was changed."""
+
+import hashlib
+import json
+import math
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import sfo
+from sfo.evaluation.errors import Errors
+from sfo.models.pretrained import write_atomically
+from sfo.training.config import Experiment
+
+FORMAT = 1
+
+
+class RecordError(ValueError):
+    """A Record that is damaged, edited, or of another version."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run measured. It holds no times and no machine: the same run gives the same bytes.
+
+    Args:
+        experiment: What was done.
+        errors: On the test samples, with the weights of the best epoch.
+        parameters: Of the model; a complex number counts once.
+        best_epoch: The epoch with the lowest validation error.
+        validation: That error.
+        epochs: Epochs that were trained.
+        version: Of the package that trained.
+    """
+
+    experiment: Experiment
+    errors: Errors
+    parameters: int
+    best_epoch: int
+    validation: float
+    epochs: int
+    version: str = sfo.__version__
+
+    def to_json(self) -> str:
+        """With a SHA-256 of the rest, so that an edit shows."""
+        entries = {
+            "format": FORMAT,
+            "version": self.version,
+            "experiment": self.experiment.model_dump(mode="json"),
+            "parameters": self.parameters,
+            "best_epoch": self.best_epoch,
+            "validation": self.validation,
+            "epochs": self.epochs,
+            "errors": asdict(self.errors),
+        }
+        entries = _strict(entries)
+        return json.dumps({**entries, "sha256": _sha256(entries)}, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Record":
+        """The Record that `to_json` wrote."""
+        try:
+            entries = json.loads(text)
+            seal = entries.pop("sha256")
+        except (ValueError, KeyError, AttributeError) as error:
+            raise RecordError("is not a Record") from error
+        if entries.get("format") != FORMAT:
+            raise RecordError(f"has the format {entries.get('format')}, not {FORMAT}")
+        if _sha256(entries) != seal:
+            raise RecordError("was changed after it was written: its SHA-256 does not match")
+        del entries["format"]
+        errors = {k: _numbers(v) for k, v in entries.pop("errors").items()}
+        experiment = Experiment.model_validate(entries.pop("experiment"))
+        return cls(experiment=experiment, errors=Errors(**errors), **_numbers(entries))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it, whole or not at all."""
+        write_atomically(Path(path), self.to_json().encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Record":
+        """Read one, or say what is wrong with it."""
+        try:
+            return cls.from_json(Path(path).read_text())
+        except RecordError as error:
+            raise RecordError(f"{path} {error}.") from error
+
+
+def _sha256(entries: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+
+
+def _strict(value: Any) -> Any:
+    """Infinities and NaN as text, for JSON has none."""
+    if isinstance(value, dict):
+        return {k: _strict(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _numbers(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_numbers(v) for v in value]
+    return float(value) if value in ("inf", "-inf", "nan") else value

@@ -1,0 +1,1 @@
+"""Pictures, tables and pages made from Records and runs."""

@@ -1,0 +1,29 @@
+"""Training curves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.figure import Figure
+
+
+def training_curves(histories: Mapping[str, list[dict[str, Any]]]) -> Figure:
+    """Training and validation error against the epoch, one colour a run.
+
+    Args:
+        histories: For each run's label, its rows of metrics.jsonl.
+    """
+    figure = Figure(figsize=(7.5, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for number, (label, rows) in enumerate(histories.items()):
+        colour = f"C{number}"
+        epochs = [row["epoch"] + 1 for row in rows]
+        loss = [100 * row["loss"] for row in rows]
+        axes.plot(epochs, loss, color=colour, lw=0.9, alpha=0.6, ls="--")
+        checked = [(row["epoch"] + 1, row["validation"]) for row in rows]
+        points = [(epoch, 100 * v) for epoch, v in checked if v is not None]
+        axes.plot(*zip(*points, strict=True), color=colour, lw=1.6, label=label)
+    axes.set(xlabel="epoch", ylabel="relative L2, %", yscale="log")
+    axes.set_title("validation (solid) and training (dashed)", fontsize="medium")
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3, which="both")
+    return figure

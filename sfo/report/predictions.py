@@ -1,0 +1,82 @@
+"""Prediction beside truth and error: the best, the median and the worst sample."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from sfo.data.pairs import Pairs
+
+
+def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float]) -> Figure:
+    """Truth, prediction and error of the best, the median and the worst sample.
+
+    In 1D the whole solution over space and time; in 2D the last frame of the first field; in 3D
+    the middle plane of it.
+
+    Args:
+        pairs: The test samples.
+        prediction: u as the model has it, for all of them.
+        errors: Relative L2 of each sample.
+    """
+    order = np.argsort(errors)
+    rows = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}
+    figure = Figure(figsize=(10, 7.5), layout="constrained")
+    panels = figure.subplots(3, 3, squeeze=False)
+    for line, (title, row) in zip(panels, rows.items(), strict=True):
+        truth = _plane(pairs, pairs.trajectory()[row])
+        guess = _plane(pairs, pairs.trajectory(prediction)[row])
+        low, high, colours = _range(truth)
+        difference = guess - truth
+        off = float(np.abs(difference).max()) or 1.0
+        for axes, name, values, limits, cmap in (
+            (line[0], f"{title}: sample {pairs.ids[row]}", truth, (low, high), colours),
+            (line[1], f"prediction ({100 * errors[row]:.3g} %)", guess, (low, high), colours),
+            (line[2], "error", difference, (-off, off), "RdBu_r"),
+        ):
+            image = axes.imshow(
+                values,
+                origin="lower",
+                aspect="auto",
+                extent=_extent(pairs),
+                vmin=limits[0],
+                vmax=limits[1],
+                cmap=cmap,
+            )
+            figure.colorbar(image, ax=axes)
+            axes.set_title(name, fontsize="medium")
+            x, y = ("x", "t") if pairs.grid.n_dim == 1 else ("y", "x")
+            axes.set(xlabel=x, ylabel=y)
+    what = f"{pairs.names[0]}, whole trajectory"
+    if pairs.grid.n_dim > 1:
+        plane = ", middle plane" if pairs.grid.n_dim == 3 else ""
+        what = f"{pairs.names[0]} at t = {pairs.times[-1]:.3g}{plane}"
+    figure.suptitle(f"{pairs.benchmark}: {what}", fontsize="medium")
+    return figure
+
+
+def _plane(pairs: Pairs, trajectory: Tensor) -> np.ndarray:
+    """The two-dimensional picture of one sample `(time, field, *grid)`."""
+    if pairs.grid.n_dim == 1:
+        return trajectory[:, 0].numpy()
+    last = trajectory[-1, 0]
+    while last.ndim > 2:
+        last = last[last.shape[0] // 2]
+    return last.numpy()
+
+
+def _extent(pairs: Pairs) -> tuple[float, float, float, float]:
+    lower, upper = pairs.grid.lower, pairs.grid.upper
+    if pairs.grid.n_dim == 1:
+        return lower[0], upper[0], pairs.times[0], pairs.times[-1]
+    return lower[-1], upper[-1], lower[-2], upper[-2]
+
+
+def _range(truth: np.ndarray) -> tuple[float, float, str]:
+    """Symmetric colours for fields of both signs, one-sided ones for others."""
+    low, high = float(truth.min()), float(truth.max())
+    if low < 0 < high:
+        top = max(-low, high)
+        return -top, top, "RdBu_r"
+    return low, high if high > low else low + 1, "viridis"
