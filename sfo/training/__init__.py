@@ -1,0 +1,1 @@
+"""Training: the loss, the loop, and checkpoints that can be trusted."""

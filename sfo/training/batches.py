@@ -1,0 +1,76 @@
+"""Which samples make a batch, and which of them a process takes."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sfo.data.pairs import Pairs
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one process takes of a batch.
+
+    Args:
+        rows: Its samples; never none, for every process must take part in every step.
+        size: Samples of the whole batch.
+        weight: Of the mean over `rows`, so that the mean over processes is that of the batch:
+            p |rows| / size for p processes, and 0 where `rows` are another's.
+    """
+
+    rows: Tensor
+    size: int
+    weight: float
+
+
+def shares(
+    n_samples: int, batch_size: int, *, seed: int, epoch: int, rank: int = 0, processes: int = 1
+) -> list[Share]:
+    """A process' shares of the batches of an epoch.
+
+    The order of the samples depends on `seed` and `epoch` alone; the last batch takes what is
+    left.
+
+    Example:
+        >>> [share.size for share in shares(7, 3, seed=0, epoch=0)]
+        [3, 3, 1]
+    """
+    order = np.random.default_rng([seed, epoch]).permutation(n_samples)
+    return [
+        Share(
+            batch[rank::processes], len(batch), len(batch[rank::processes]) * processes / len(batch)
+        )
+        if rank < len(batch)
+        else Share(batch[:1], len(batch), 0.0)
+        for batch in torch.from_numpy(order).split(batch_size)
+    ]
+
+
+def fetch(
+    pairs: Pairs, chosen: Sequence[Share], workers: int = 0
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The inputs and solutions of each share in turn, gathered by threads ahead of their use.
+
+    Threads, for the samples are in memory: gathering them leaves Python's lock free, and there
+    are no processes to outlive a killed run.
+    """
+
+    def gather(share: Share) -> tuple[Tensor, Tensor]:
+        return pairs.a[share.rows], pairs.u[share.rows]
+
+    if not workers:
+        yield from map(gather, chosen)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        ahead: deque[Future[tuple[Tensor, Tensor]]] = deque()
+        for share in chosen:
+            ahead.append(pool.submit(gather, share))
+            if len(ahead) > 2 * workers:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()

@@ -1,0 +1,313 @@
+"""What a run is: data, model and training, validated, frozen, and the same after a trip to JSON."""
+
+import hashlib
+import inspect
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from sfo.data.pairs import Scheme
+from sfo.models.build import Preset
+from sfo.registry import BENCHMARKS, MODELS
+
+
+def plain(values: dict[str, Any]) -> dict[str, Any]:
+    """A copy as it comes back from JSON, with lists for tuples: equal before and after a trip."""
+    try:
+        return json.loads(json.dumps(values, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Settings must be what JSON can hold, got {values}: {error}.") from None
+
+
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0)]
+Plain = Annotated[dict[str, Any], AfterValidator(plain)]
+Scale = Literal["smoke", "desk", "paper"]
+Precision = Literal["32-true", "64-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true"]
+
+
+class ConfigError(ValueError):
+    """What is wrong with a configuration, in one sentence.
+
+    Args:
+        problem: The sentence, without its subject if `where` names it.
+        where: The keys that lead to the wrong value.
+    """
+
+    def __init__(self, problem: str, where: tuple[str, ...] = ()) -> None:
+        super().__init__(f"`{'.'.join(where)}` {problem}" if where else problem)
+        self.problem, self.where = problem, where
+
+
+class Config(BaseModel):
+    """Unknown keys and wrong types are refused; nothing changes after construction."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise self._first_problem(error) from None
+
+    @classmethod
+    def _first_problem(cls, error: ValidationError) -> ConfigError:
+        first = error.errors()[0]
+        where = tuple(str(part) for part in first["loc"])
+        match first["type"]:
+            case "extra_forbidden":
+                known = ", ".join(cls.model_fields)
+                return ConfigError(f"is not a known key; known: {known}.", where)
+            case "missing":
+                return ConfigError("is missing.", where)
+            case "value_error":
+                cause = first["ctx"]["error"]
+                if isinstance(cause, ConfigError) and cause.where:
+                    return ConfigError(cause.problem, where + cause.where)
+                return ConfigError(str(cause))
+        rule = first["msg"].replace("Input should", "must")
+        return ConfigError(f"{rule}, got {first['input']!r}.", where)
+
+
+class DataConfig(Config):
+    """Which pairs. `file` overrides the generated set with a file on disk.
+
+    Args:
+        benchmark: Name of the benchmark.
+        scale: Size of the generated set.
+        samples: How many samples in all; None: as the scale says.
+        seed: Of the data.
+        scheme: How samples are divided into train, validation and test.
+        stride: Take every `stride`-th stored point; None: as the paper does.
+        time_stride: Take every `time_stride`-th frame.
+        file: A data file to use instead of a generated one.
+        options: Of the benchmark, and constants of its equation.
+    """
+
+    benchmark: str
+    scale: Scale = "desk"
+    samples: Positive | None = None
+    seed: Count = 0
+    scheme: Scheme = "default"
+    stride: Positive | None = None
+    time_stride: Positive = 1
+    file: str | None = None
+    options: Plain = {}
+
+    @model_validator(mode="after")
+    def _known(self) -> "DataConfig":
+        BENCHMARKS[self.benchmark].with_options(**self.options)
+        return self
+
+
+class ModelConfig(Config):
+    """Which model: its registered name, and arguments of its constructor besides the channels.
+
+    Args:
+        name: Name of the model.
+        preset: "paper": the paper's settings for the benchmark; "recommended": our own, where
+            the model has them; "default": the constructor's.
+        settings: Arguments that override the preset.
+    """
+
+    name: str = "sfo"
+    preset: Preset = "paper"
+    settings: Plain = {}
+
+    @model_validator(mode="after")
+    def _known(self) -> "ModelConfig":
+        check_settings(self.name, self.settings)
+        return self
+
+
+class TrainConfig(Config):
+    """How to train. The defaults are the paper's protocol for the 1D benchmarks.
+
+    Args:
+        epochs: Passes over the training samples.
+        batch_size: Samples a step, over all processes.
+        optimizer: "adam" or "adamw".
+        learning_rate: The (largest) learning rate.
+        weight_decay: Of the optimizer.
+        schedule: "step": times `decay` every `decay_every` epochs; "one_cycle": up and down
+            once over the run; "cosine": down to 0; "constant".
+        decay: Factor of the "step" schedule.
+        decay_every: Epochs between its steps.
+        warm_up: Share of the run in which "one_cycle" rises.
+        clip: Largest norm of the gradient; None: no limit.
+        ema: Decay of an exponential moving average of the weights, which is then what is
+            validated, saved as the model and reported; None: no average.
+        loss: "l2": relative L2; "h1": with first differences in space.
+        rollout: None: all frames at once, as the paper; or n: the model maps n frames to the
+            next one and is unrolled to the end.
+        normaliser: None, or "standard": a and u to mean 0 and deviation 1 by training data.
+        precision: Of weights and arithmetic ("true"), or of the arithmetic alone ("mixed").
+        loader_workers: Threads that gather batches ahead of their use; 0: none.
+        checkpoint_every: Steps between checkpoints; None: one an epoch. The best epoch and the
+            last are saved besides.
+        keep_last: Checkpoints to keep besides the best.
+        validate_every: Epochs between validations.
+    """
+
+    epochs: Positive = 500
+    batch_size: Positive = 50
+    optimizer: Literal["adam", "adamw"] = "adam"
+    learning_rate: Rate = 1e-3
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    schedule: Literal["step", "one_cycle", "cosine", "constant"] = "step"
+    decay: Annotated[float, Field(gt=0, le=1)] = 0.5
+    decay_every: Positive = 100
+    warm_up: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    clip: Rate | None = None
+    ema: Annotated[float, Field(gt=0, lt=1)] | None = None
+    loss: Literal["l2", "h1"] = "l2"
+    rollout: Positive | None = None
+    normaliser: Literal["standard"] | None = None
+    precision: Precision = "32-true"
+    loader_workers: Count = 0
+    checkpoint_every: Positive | None = None
+    keep_last: Positive = 2
+    validate_every: Positive = 1
+
+
+class Experiment(Config):
+    """All that a run's numbers depend on.
+
+    Example:
+        >>> e = Experiment.of("allen_cahn", "sfo", scale="smoke")
+        >>> Experiment.from_json(e.to_json()) == e
+        True
+    """
+
+    data: DataConfig
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    train: TrainConfig = Field(default_factory=TrainConfig)
+    seed: Count = 0
+
+    @model_validator(mode="after")
+    def _served(self) -> "Experiment":
+        # Before hours are spent on making data.
+        served = MODELS[self.model.name].PAPER  # type: ignore[attr-defined]
+        if BENCHMARKS[self.data.benchmark].paper_name not in served:
+            raise ValueError(
+                f"{self.model.name} does not serve {self.data.benchmark}; it serves "
+                f"{', '.join(sorted(served))}."
+            )
+        return self
+
+    @classmethod
+    def of(
+        cls,
+        benchmark: str,
+        model: str = "sfo",
+        *,
+        scale: Scale = "desk",
+        seed: int = 0,
+        preset: Preset = "paper",
+        settings: dict[str, Any] | None = None,
+        data: dict[str, Any] | None = None,
+        train: dict[str, Any] | None = None,
+    ) -> "Experiment":
+        """The benchmark's protocol at a scale, with what is given here changed."""
+        return cls(
+            data=DataConfig(benchmark=benchmark, scale=scale, **(data or {})),
+            model=ModelConfig(name=model, preset=preset, settings=settings or {}),
+            train=TrainConfig(**{**protocol(benchmark, scale), **(train or {})}),
+            seed=seed,
+        )
+
+    def to_json(self) -> str:
+        """As text that a person can read and edit."""
+        return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Experiment":
+        """The experiment that `to_json` wrote, or that a person did."""
+        try:
+            entries = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"An experiment must be JSON: {error}.") from None
+        if not isinstance(entries, dict):
+            raise ConfigError(f"An experiment must be a JSON object, got {entries!r:.80}.")
+        return cls(**entries)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Experiment":
+        """Read a configuration file; what is wrong with it is said in one sentence."""
+        try:
+            return cls.from_json(Path(path).read_text())
+        except ConfigError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    @property
+    def key(self) -> str:
+        """Ten letters that differ between experiments."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+PAPER_PROTOCOL: dict[str, dict[str, Any]] = {
+    "shallow_water": dict(epochs=200, batch_size=10),
+    "maxwell": dict(batch_size=1),
+}
+"""Where the paper's protocol differs from `TrainConfig`'s defaults, by its benchmark."""
+SHORTER: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "desk": dict(epochs=100, decay_every=20, batch_size=20),
+    "smoke": dict(epochs=2, decay_every=1, batch_size=8),
+}
+"""What smaller scales change of it."""
+
+
+def protocol(benchmark: str, scale: Scale) -> dict[str, Any]:
+    """How a benchmark is trained at a scale, unless told otherwise.
+
+    Example:
+        >>> protocol("maxwell", "paper"), protocol("maxwell", "desk")["epochs"]
+        ({'batch_size': 1}, 100)
+    """
+    paper = PAPER_PROTOCOL.get(BENCHMARKS[benchmark].paper_name, {})
+    if scale == "paper":
+        return paper
+    shorter = SHORTER[scale]
+    batch = min(shorter["batch_size"], paper.get("batch_size", shorter["batch_size"]))
+    return {**shorter, "batch_size": batch}
+
+
+CHANNELS = ("in_channels", "out_channels", "n_dim")
+"""Arguments of every model that the data decide."""
+
+
+def check_settings(model: str, settings: dict[str, Any]) -> None:
+    """Refuse settings that the model's constructor does not have, or of another type."""
+    known = model_settings(model)
+    for key, value in settings.items():
+        if key not in known:
+            raise ValueError(
+                f"Unknown setting {key!r} of {model}; known: {', '.join(sorted(known))}."
+            )
+        try:
+            # As JSON: that has lists where the constructor has tuples.
+            TypeAdapter(known[key]).validate_json(json.dumps(value), strict=True)
+        except ValidationError as error:
+            rule = error.errors()[0]["msg"].replace("Input should", "must")
+            raise ValueError(f"`{key}` of {model} {rule}, got {value!r}.") from None
+
+
+def model_settings(model: str) -> dict[str, Any]:
+    """The settings of a model and their types, from its constructor."""
+    constructor = MODELS[model].__init__  # type: ignore[misc]
+    hints = get_type_hints(constructor)
+    names = list(inspect.signature(constructor).parameters)[1:]
+    return {name: hints.get(name, Any) for name in names if name not in CHANNELS}

@@ -1,0 +1,118 @@
+"""Train a model on a benchmark: one function, exact on resume, in one process or many."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+
+from sfo.data.pairs import Pairs
+from sfo.training import checkpoint
+from sfo.training.config import Experiment
+from sfo.training.folder import RunFolder
+from sfo.training.loop import Diverged, Loop, Status
+from sfo.training.prepare import DataShape, build, load_pairs
+from sfo.training.processes import in_first, restarted, start
+from sfo.training.signals import Stopped, StopRequest
+
+__all__ = ["Diverged", "Run", "Status", "Stopped", "fit", "load_best"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: the model with the best validation error, and the course of it all."""
+
+    experiment: Experiment
+    model: nn.Module
+    history: list[dict[str, Any]]
+    folder: Path
+
+
+def fit(
+    experiment: Experiment,
+    out: str | Path,
+    *,
+    resume: bool | Literal["auto"] = False,
+    train: Pairs | None = None,
+    validation: Pairs | None = None,
+    progress: Callable[[Status], None] | None = None,
+    accelerator: str = "auto",
+    devices: int | str = 1,
+    num_nodes: int = 1,
+    strategy: str = "auto",
+) -> Run:
+    """Train, and keep in the folder `out` all that is needed to go on or to look back.
+
+    A run with the same experiment on the same machine gives the same bits, however often it
+    was killed and resumed. SIGTERM and SIGINT end it after the step, saved, with exit code 143
+    and 130. If a file cannot be written, it ends with an error that says so; the checkpoints
+    that were saved are whole, and resuming completes the run to the same bits.
+
+    Args:
+        experiment: What to do.
+        out: The run's folder, which all processes must be able to read.
+        resume: Go on from the newest whole checkpoint in `out`; "auto": if a run is there.
+            Processes that torchrun has started anew go on in any case.
+        train, validation: Pairs, if they are at hand; None: loaded as the experiment says.
+        progress: Called after every step.
+        accelerator, devices, num_nodes, strategy: As Lightning Fabric has them; under torchrun,
+            the processes are those it has started.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> e = Experiment.of("allen_cahn", scale="smoke", settings=dict(hidden_channels=8))
+        >>> with TemporaryDirectory() as folder:
+        ...     run = fit(e, f"{folder}/run")
+        >>> [sorted(row) for row in run.history][0]
+        ['epoch', 'learning_rate', 'loss', 'step', 'validation']
+    """
+    fabric = start(
+        experiment.train.precision,
+        accelerator=accelerator,
+        devices=devices,
+        num_nodes=num_nodes,
+        strategy=strategy,
+    )
+    folder = RunFolder(out)
+    if restarted() and not resume:
+        resume = "auto"
+    with ExitStack() as stack:
+        goes_on = in_first(fabric, lambda: stack.enter_context(folder.opened(experiment, resume)))
+        # One process makes the data, the others find them.
+        with fabric.rank_zero_first():
+            if train is None:
+                train = load_pairs(experiment, "train")
+            if validation is None:
+                validation = load_pairs(experiment, "validation")
+        in_first(fabric, lambda: folder.describe_data(train, validation))
+        # The caller's random numbers are left alone.
+        gpus = [fabric.device] if fabric.device.type == "cuda" else []
+        stack.enter_context(torch.random.fork_rng(gpus))
+        stop = stack.enter_context(StopRequest())
+        model = build(experiment, DataShape.of(train), train)
+        loop = Loop(fabric, experiment, folder, model, train, validation, stop, progress)
+        if goes_on:
+            loop.restore()
+        loop.run()
+    return Run(experiment, load_best(folder), loop.history, folder.path)
+
+
+def load_best(run: RunFolder | str | Path) -> nn.Module:
+    """The model of a run with the weights of its best epoch, on the CPU, in float32."""
+    folder = run if isinstance(run, RunFolder) else RunFolder(run)
+    path = checkpoint.best(folder.checkpoints)
+    if path is None:
+        raise ValueError(f"{folder} has no checkpoint of a validated epoch yet; see `sfo resume`.")
+    state = checkpoint.load(path)
+    model = build(folder.experiment(), folder.data_shape())
+    if state["ema"] is None:
+        model.load_state_dict(state["model"])
+    else:
+        average = AveragedModel(model)
+        average.load_state_dict(state["ema"])
+        model = average.module
+    return model.eval()

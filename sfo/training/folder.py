@@ -1,0 +1,186 @@
+"""The folder of a run: what is in it, and how each file is written so that a kill leaves it whole.
+
+experiment.json   the resolved configuration
+data.json         channels, grid, times, and the ids of the samples of each part
+environment.json  versions, machine, command
+metrics.jsonl     one line an epoch, the same bytes whether or not the run was interrupted
+timing.jsonl      one line an epoch as it went by: seconds and samples per second
+checkpoints/      the last ones and the best
+tensorboard/      the curves of metrics.jsonl, where TensorBoard is installed
+record.json       what was measured in the end
+"""
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from filelock import FileLock, Timeout
+
+import sfo
+from sfo.data.pairs import Pairs
+from sfo.models.pretrained import write_atomically
+from sfo.training.config import Config, Experiment
+from sfo.training.prepare import DataShape
+
+PATIENCE = 2.0
+"""Seconds to wait for the lock: a process that was killed takes a moment to go."""
+
+
+class RunFolder:
+    """Paths and files of one run."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.checkpoints = self.path / "checkpoints"
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / "experiment.json").exists()
+
+    @contextmanager
+    def opened(self, experiment: Experiment, resume: bool | Literal["auto"]) -> Iterator[bool]:
+        """Hold the folder while training: two processes must not write into one run.
+
+        Args:
+            experiment: What to do.
+            resume: True: go on with the run that is there; False: begin one in an empty folder;
+                "auto": whichever the folder calls for.
+
+        Yields:
+            Whether a run is there to go on with.
+        """
+        self._goes_on(experiment, resume)  # Before anything is written into a folder of others.
+        with _explained(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / ".lock")
+            try:
+                lock.acquire(timeout=PATIENCE)
+            except Timeout:
+                raise ValueError(f"{self} is in use: another process is training there.") from None
+        try:
+            goes_on = self._goes_on(experiment, resume)
+            if not goes_on:
+                self.write("environment.json", json.dumps(environment(), indent=2) + "\n")
+                # Last, for it makes this folder a run.
+                self.write("experiment.json", experiment.to_json())
+            yield goes_on
+        finally:
+            lock.release()
+
+    def _goes_on(self, experiment: Experiment, resume: bool | Literal["auto"]) -> bool:
+        """Whether the run that is to be is there already; refuse a folder that is another's."""
+        if resume is True or (resume == "auto" and self.exists):
+            found = self.experiment()
+            if found != experiment:
+                raise ValueError(
+                    f"{self} was begun with other settings: {_difference(found, experiment)}. "
+                    "Resume it as it is, or choose another folder with --out."
+                )
+            return True
+        if self.exists:
+            raise ValueError(
+                f"{self} holds a run already. Continue it with `sfo resume {self}`, or choose "
+                "another folder with --out."
+            )
+        if self.path.exists() and (not self.path.is_dir() or self._strangers()):
+            raise ValueError(f"{self} exists and is not empty; choose another folder with --out.")
+        return False
+
+    def _strangers(self) -> list[str]:
+        """Files besides those that a run leaves when it is killed as it begins."""
+        names = [path.name for path in self.path.iterdir()]
+        return [name for name in names if name[0] != "." and name != "environment.json"]
+
+    def experiment(self) -> Experiment:
+        """The configuration of the run."""
+        if not self.exists:
+            raise ValueError(f"{self} is not a run: it has no experiment.json. See `sfo train`.")
+        return Experiment.load(self.path / "experiment.json")
+
+    def write(self, name: str, text: str) -> None:
+        """Replace a file, whole or not at all."""
+        with _explained(self.path / name):
+            write_atomically(self.path / name, text.encode())
+
+    def read(self, name: str) -> Any:
+        """A JSON file of the run."""
+        path = self.path / name
+        if not path.exists():
+            raise ValueError(f"{self} has no {name}; is the run finished? See `sfo resume`.")
+        return json.loads(path.read_text())
+
+    def write_metrics(self, history: list[dict[str, Any]]) -> None:
+        """All epochs so far."""
+        self.write("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
+
+    def append(self, name: str, row: dict[str, Any]) -> None:
+        """One line more, in one step."""
+        path = self.path / name
+        lines = path.read_text() if path.exists() else ""
+        self.write(name, lines + json.dumps(row) + "\n")
+
+    def describe_data(self, train: Pairs, validation: Pairs) -> None:
+        """Write data.json; if it is there, refuse other data than those that the run began with."""
+        shape = DataShape.of(train).to_dict()
+        ids = dict(train=train.ids, validation=validation.ids)
+        text = json.dumps(dict(shape=shape, ids=ids)) + "\n"
+        path = self.path / "data.json"
+        if not path.exists():
+            self.write(path.name, text)
+        elif path.read_text() != text:
+            raise ValueError(
+                f"The data are not those that {self} was begun with: their shape, their grid or "
+                f"their samples differ from {path.name}. Resume it with the same data."
+            )
+
+    def data_shape(self) -> DataShape:
+        """Of the data that the run was trained on."""
+        return DataShape.from_dict(self.read("data.json")["shape"])
+
+
+def environment() -> dict[str, Any]:
+    """Where and with what a run was made."""
+    return dict(
+        sfo=sfo.__version__,
+        torch=torch.__version__,
+        python=platform.python_version(),
+        system=platform.platform(),
+        processor=platform.processor() or platform.machine(),
+        cores=os.cpu_count(),
+        threads=torch.get_num_threads(),
+        cuda=torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        command=sys.argv,
+    )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Say what cannot be written, and how to go on."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(
+            f"Cannot write {path}: {error.strerror or error}. Make room or choose another folder; "
+            "a run that was begun goes on from its last checkpoint with `sfo resume`."
+        ) from error
+
+
+def _difference(found: Config, wanted: Config, prefix: str = "") -> str:
+    """The first key in which two configurations differ, and both values."""
+    for key in type(found).model_fields:
+        a, b = getattr(found, key), getattr(wanted, key)
+        if a != b and isinstance(a, Config):
+            return _difference(a, b, f"{prefix}{key}.")
+        if a != b:
+            return f"`{prefix}{key}` is {a!r} there, not {b!r}"
+    return "nothing"

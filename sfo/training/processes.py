@@ -1,0 +1,105 @@
+"""One process or many: how they start, and how they come to the same decision.
+
+Every process holds the whole model and the whole state of the run. What only one of them sees,
+such as its share of the loss, a signal, or a disk that is full, is passed on to all before
+anything follows from it; so all stop at the same step, and none is left waiting for another.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import torch
+from jaxtyping import Float, Shaped
+from lightning_fabric import Fabric
+from lightning_fabric.strategies import DDPStrategy, SingleDeviceStrategy
+from torch import Tensor
+
+from sfo.training.config import Precision
+
+T = TypeVar("T")
+
+
+def start(
+    precision: Precision,
+    *,
+    accelerator: str = "auto",
+    devices: int | str = 1,
+    num_nodes: int = 1,
+    strategy: str = "auto",
+) -> Fabric:
+    """Start the processes; under torchrun, which has started them, join the others."""
+    if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
+        devices = int(os.environ["LOCAL_WORLD_SIZE"])
+        num_nodes = int(os.environ["WORLD_SIZE"]) // devices
+    fabric = Fabric(
+        accelerator=accelerator,
+        devices=devices,
+        num_nodes=num_nodes,
+        strategy=strategy,
+        precision=precision,
+    )
+    if not isinstance(fabric.strategy, SingleDeviceStrategy | DDPStrategy):
+        raise ValueError(
+            "`strategy` must keep the whole model in every process, as 'auto' and 'ddp' do, got "
+            f"{strategy!r}."
+        )
+    fabric.launch()
+    return fabric
+
+
+def restarted() -> bool:
+    """Whether torchrun has started these processes anew, after one of them died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
+
+
+def gather(fabric: Fabric, *values: float) -> Float[Tensor, "process value"]:
+    """The values of every process, in float64."""
+    return gather_rows(fabric, torch.tensor(values, dtype=torch.float64))
+
+
+def gather_rows(fabric: Fabric, row: Shaped[Tensor, " value"]) -> Shaped[Tensor, "process value"]:
+    """A row of every process, on the CPU."""
+    if fabric.world_size == 1:
+        return row[None].cpu()
+    row = row.to(fabric.device)
+    rows = [torch.empty_like(row) for _ in range(fabric.world_size)]
+    torch.distributed.all_gather(rows, row)
+    return torch.stack(rows).cpu()
+
+
+def in_first(fabric: Fabric, action: Callable[[], T]) -> T:
+    """Let the first process do something; all get its answer, or raise its ValueError."""
+    answer: T | None = None
+    error: ValueError | None = None
+    if fabric.is_global_zero:
+        try:
+            answer = action()
+        except ValueError as raised:
+            error = raised
+    if fabric.world_size > 1:
+        message = None if error is None else str(error)
+        answer, message = fabric.broadcast((answer, message))
+        if message is not None and error is None:
+            error = ValueError(message)
+    if error is not None:
+        raise error
+    return cast(T, answer)
+
+
+def random_states(fabric: Fabric) -> dict[str, Tensor]:
+    """The states of torch's generators in every process, one a row."""
+    states = {"cpu": torch.get_rng_state()}
+    if fabric.device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(fabric.device)
+    return {kind: gather_rows(fabric, state) for kind, state in states.items()}
+
+
+def set_random_states(fabric: Fabric, states: dict[str, Tensor]) -> None:
+    """Go on from the states of `random_states`; a process that is new takes the first's."""
+    for kind, rows in states.items():
+        row = rows[fabric.global_rank if fabric.global_rank < len(rows) else 0].clone()
+        if kind == "cpu":
+            torch.set_rng_state(row)
+        elif fabric.device.type == "cuda":
+            torch.cuda.set_rng_state(row, fabric.device)

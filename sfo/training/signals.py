@@ -1,0 +1,50 @@
+"""Stop politely: finish the step and save; at the second signal stop at once."""
+
+import os
+import signal
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Stopped(SystemExit):
+    """A run that was asked to stop, and saved; its code is 128 + the signal's number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.signal = signal.Signals(number)
+
+
+class StopRequest:
+    """Context in which SIGTERM and SIGINT are noted in `received` instead of ending the process.
+
+    Outside the main thread, where Python allows no handlers, it only stays 0.
+    """
+
+    SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> "StopRequest":
+        try:
+            for number in self.SIGNALS:
+                self._previous[number] = signal.signal(number, self._note)
+        except ValueError:
+            self._previous = {}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            # None stands for a handler that was not set from Python and cannot be from here.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received:
+            os._exit(128 + number)
+        self.received = number

@@ -1,0 +1,19 @@
+"""One small data set for all tests of training."""
+
+import os
+
+import pytest
+
+from sfo.data import load_benchmark
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data_folder(tmp_path_factory):
+    """Where `fit` finds Allen–Cahn data at the smoke scale."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("data")
+        patch.setitem(os.environ, "SFO_DATA", str(folder))
+        load_benchmark("allen_cahn", "smoke", workers=1)
+        yield folder
+
+

@@ -1,0 +1,93 @@
+"""Small runs for the tests of training, here and in processes that can be killed."""
+
+import multiprocessing
+import os
+import signal
+import socket
+
+import torch
+
+from sfo.training import checkpoint
+from sfo.training.config import Experiment
+from sfo.training.fit import fit
+
+SMALL = dict(hidden_channels=8, n_modes=4, n_layers=1)
+
+
+def small(seed=0, **train):
+    """20 samples of 64 points in batches of 8: three steps an epoch."""
+    train = {"epochs": 3, **train}
+    return Experiment.of("allen_cahn", scale="smoke", seed=seed, settings=SMALL, train=train)
+
+
+def traces(folder):
+    """The bytes of a run that must not depend on how often it was interrupted."""
+    newest = checkpoint.latest(folder / "checkpoints")
+    names = ["metrics.jsonl", "data.json", "experiment.json", "checkpoints/best.safetensors"]
+    return {name: (folder / name).read_bytes() for name in [*names, f"checkpoints/{newest.name}"]}
+
+
+def in_child(function, *arguments, environment=None):
+    """Start a process that calls a function; it is forked, so it need not import torch again."""
+
+    def target():
+        os.environ.update(environment or {})
+        torch.set_num_threads(1)
+        function(*arguments)
+
+    process = multiprocessing.get_context("fork").Process(target=target)
+    process.start()
+    return process
+
+
+def ended(process, seconds=60):
+    """The exit code of a process that must not hang."""
+    process.join(seconds)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        raise AssertionError(f"A process hangs after {seconds} s.")
+    return process.exitcode
+
+
+def dying_at(owner, name, count):
+    """Replace a function by one that kills this process, with SIGKILL, at its `count`-th call."""
+    call, calls = getattr(owner, name), 0
+
+    def deadly(*arguments, **options):
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **options)
+
+    setattr(owner, name, deadly)
+
+
+def side_by_side(function, *arguments, processes=2, restarts=0):
+    """Exit codes of processes that find themselves started by torchrun."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = [
+        in_child(
+            function,
+            *arguments,
+            environment=dict(
+                RANK=str(rank),
+                LOCAL_RANK=str(rank),
+                WORLD_SIZE=str(processes),
+                LOCAL_WORLD_SIZE=str(processes),
+                MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=str(port),
+                TORCHELASTIC_RUN_ID="test",
+                TORCHELASTIC_RESTART_COUNT=str(restarts),
+            ),
+        )
+        for rank in range(processes)
+    ]
+    return [ended(process) for process in started]
+
+
+def fit_or_resume(experiment, folder):
+    return fit(experiment, folder, resume="auto")
