@@ -120,3 +120,14 @@ def test_bad_files_for_a_run(run, tmp_path, capsys):
 def test_help_has_examples(command, capsys):
     assert code_of([command, "--help"]) == 0
     assert f"sfo {command} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("model", ["pino", "svd_no"])
+def test_models_with_terms_of_their_own_train(model, run, tmp_path, monkeypatch):
+    """The residual of the equation, and the penalty on functions that are not orthogonal."""
+    monkeypatch.setenv("SFO_DATA", str(run.parent / "data"))
+    main([*TRAIN.split(), "--model", model, "--out", str(tmp_path / "run")])
+    record = Record.load(tmp_path / "run" / "record.json")
+    assert record.experiment.train.physics == (0.1 if model == "pino" else 0.0)
+    rows = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(rows[-1])["loss"] < json.loads(rows[0])["loss"]

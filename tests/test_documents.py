@@ -11,11 +11,13 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 def test_readme_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     names = {}
     for block in blocks:
         exec(block, names)
     assert (tmp_path / "my_model" / "config.json").exists()
+    assert names["train"].u.shape == (20, 11, 64)
     assert names["kappa"].shape == (64, 64, 256)
 
 

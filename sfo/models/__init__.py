@@ -1,16 +1,24 @@
 """Neural operators: `nn.Module`s that map a field `(batch, channel, *grid)` to another."""
 
+from sfo.models.deeponet import DeepONet
 from sfo.models.fno import FNO
 from sfo.models.kernel import KernelModes, SpectralKernel
+from sfo.models.mpnn import MPNN
 from sfo.models.neuralop import NeuralopFNO, NeuralopUNO
+from sfo.models.pino import PINO
 from sfo.models.sfo import SFO
+from sfo.models.svd_no import SVDNO
 from sfo.models.unet import UNet
 from sfo.models.uno import UNO
 
 __all__ = [
     "FNO",
+    "MPNN",
+    "PINO",
     "SFO",
+    "SVDNO",
     "UNO",
+    "DeepONet",
     "KernelModes",
     "NeuralopFNO",
     "NeuralopUNO",

@@ -19,6 +19,7 @@ from pydantic import (
 from sfo.data.pairs import Scheme
 from sfo.models.build import Preset
 from sfo.registry import BENCHMARKS, MODELS
+from sfo.training.physics import check_physics
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def plain(values: dict[str, Any]) -> dict[str, Any]:
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0)]
+Weight = Annotated[float, Field(ge=0)]
 Plain = Annotated[dict[str, Any], AfterValidator(plain)]
 Scale = Literal["smoke", "desk", "paper"]
 Precision = Literal["32-true", "64-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true"]
@@ -149,6 +151,8 @@ class TrainConfig(Config):
         ema: Decay of an exponential moving average of the weights, which is then what is
             validated, saved as the model and reported; None: no average.
         loss: "l2": relative L2; "h1": with first differences in space.
+        physics: Weight of the equation's residual in the loss, see `PhysicsLoss`; 0: none.
+        initial: Weight of the error of the input's own frames in the loss.
         rollout: None: all frames at once, as the paper; or n: the model maps n frames to the
             next one and is unrolled to the end.
         normaliser: None, or "standard": a and u to mean 0 and deviation 1 by training data.
@@ -164,7 +168,7 @@ class TrainConfig(Config):
     batch_size: Positive = 50
     optimizer: Literal["adam", "adamw"] = "adam"
     learning_rate: Rate = 1e-3
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: Weight = 0.0
     schedule: Literal["step", "one_cycle", "cosine", "constant"] = "step"
     decay: Annotated[float, Field(gt=0, le=1)] = 0.5
     decay_every: Positive = 100
@@ -172,6 +176,8 @@ class TrainConfig(Config):
     clip: Rate | None = None
     ema: Annotated[float, Field(gt=0, lt=1)] | None = None
     loss: Literal["l2", "h1"] = "l2"
+    physics: Weight = 0.0
+    initial: Weight = 0.0
     rollout: Positive | None = None
     normaliser: Literal["standard"] | None = None
     precision: Precision = "32-true"
@@ -204,6 +210,8 @@ class Experiment(Config):
                 f"{self.model.name} does not serve {self.data.benchmark}; it serves "
                 f"{', '.join(sorted(served))}."
             )
+        if self.train.physics:
+            check_physics(BENCHMARKS[self.data.benchmark])
         return self
 
     @classmethod
@@ -220,10 +228,11 @@ class Experiment(Config):
         train: dict[str, Any] | None = None,
     ) -> "Experiment":
         """The benchmark's protocol at a scale, with what is given here changed."""
+        usual = {**protocol(benchmark, scale), **(PINO_WEIGHTS if model == "pino" else {})}
         return cls(
             data=DataConfig(benchmark=benchmark, scale=scale, **(data or {})),
             model=ModelConfig(name=model, preset=preset, settings=settings or {}),
-            train=TrainConfig(**{**protocol(benchmark, scale), **(train or {})}),
+            train=TrainConfig(**{**usual, **(train or {})}),
             seed=seed,
         )
 
@@ -257,6 +266,8 @@ class Experiment(Config):
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
+PINO_WEIGHTS = dict(physics=0.1, initial=0.2)
+"""Of the residual and the first frames beside the error: PDENNEval's 10 : 2 : 1."""
 PAPER_PROTOCOL: dict[str, dict[str, Any]] = {
     "shallow_water": dict(epochs=200, batch_size=10),
     "maxwell": dict(batch_size=1),

@@ -16,7 +16,7 @@ from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 from sfo.training.loop import Diverged, Loop, Status
 from sfo.training.prepare import DataShape, build, load_pairs
-from sfo.training.processes import in_first, restarted, start
+from sfo.training.processes import in_first, restarts, start
 from sfo.training.signals import Stopped, StopRequest
 
 __all__ = ["Diverged", "Run", "Status", "Stopped", "fit", "load_best"]
@@ -78,7 +78,7 @@ def fit(
         strategy=strategy,
     )
     folder = RunFolder(out)
-    if restarted() and not resume:
+    if restarts() and not resume:
         resume = "auto"
     with ExitStack() as stack:
         goes_on = in_first(fabric, lambda: stack.enter_context(folder.opened(experiment, resume)))

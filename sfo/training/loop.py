@@ -12,12 +12,14 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from sfo.data.pairs import Pairs
+from sfo.registry import BENCHMARKS
 from sfo.training import checkpoint
 from sfo.training.batches import Share, fetch, shares
 from sfo.training.config import Experiment, TrainConfig
 from sfo.training.events import Events
 from sfo.training.folder import RunFolder
 from sfo.training.loss import LOSSES, relative_l2
+from sfo.training.physics import PhysicsLoss, initial_loss
 from sfo.training.processes import gather, in_first, random_states, set_random_states
 from sfo.training.schedule import learning_rate
 from sfo.training.signals import Stopped, StopRequest
@@ -78,6 +80,12 @@ class Loop:
         self.events = Events(folder.path / "tensorboard")
         self.module = model
         self.model, self.optimizer = fabric.setup(model, optimizer(model, self.config))
+        self.regularised: list[Any] = [m for m in model.modules() if hasattr(m, "regularisation")]
+        self.physics: PhysicsLoss | None = None
+        if self.config.physics:
+            data = experiment.data
+            benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
+            self.physics = PhysicsLoss(benchmark, train)
         self.ema: AveragedModel | None = None
         if self.config.ema is not None:
             self.ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(self.config.ema))
@@ -130,8 +138,9 @@ class Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
-        errors = LOSSES[self.config.loss](self.model(a), u)
-        self.fabric.backward(errors.mean() * share.weight)
+        prediction = self.model(a)
+        errors = LOSSES[self.config.loss](prediction, u)
+        self.fabric.backward((errors.mean() + self._further(a, prediction)) * share.weight)
         if self.config.clip is not None:
             self.fabric.clip_gradients(
                 self.model, self.optimizer, max_norm=self.config.clip, error_if_nonfinite=False
@@ -148,6 +157,17 @@ class Loop:
         self.step += 1
         self.loss_sum += total
         return total / share.size, signals
+
+    def _further(self, a: Tensor, prediction: Tensor) -> Tensor | float:
+        """What is minimised beside the error: the equation's residual, and a model's own terms."""
+        further: Tensor | float = 0.0
+        if self.physics is not None:
+            further = self.config.physics * self.physics(a, prediction).mean()
+        if self.config.initial:
+            further = further + self.config.initial * initial_loss(self.train, a, prediction).mean()
+        for part in self.regularised:
+            further = further + part.regularisation()
+        return further
 
     def _stop_if(self, signals: Tensor) -> None:
         if signals.any():

@@ -44,13 +44,36 @@ def start(
             "`strategy` must keep the whole model in every process, as 'auto' and 'ddp' do, got "
             f"{strategy!r}."
         )
+    if restarts() and fabric.world_size > 1 == num_nodes:
+        _meet_again(fabric)
     fabric.launch()
     return fabric
 
 
-def restarted() -> bool:
-    """Whether torchrun has started these processes anew, after one of them died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
+def restarts() -> int:
+    """How often torchrun has started these processes anew, after one of them died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
+
+
+def _meet_again(fabric: Fabric) -> None:
+    """Join the others under a name of this restart's own.
+
+    torchrun keeps one store for all restarts, where whoever is early finds the addresses of
+    processes that are dead and waits for them (pytorch issue 135712). Over several machines the
+    count need not be the same; there, set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for torchrun.
+    """
+    if torch.distributed.is_initialized():
+        return
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    agent_has_it = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    is_first = fabric.global_rank == 0 and not agent_has_it
+    store = torch.distributed.TCPStore(address, port, fabric.world_size, is_first)
+    torch.distributed.init_process_group(
+        "nccl" if fabric.device.type == "cuda" else "gloo",
+        store=torch.distributed.PrefixStore(f"restart-{restarts()}", store),
+        rank=fabric.global_rank,
+        world_size=fabric.world_size,
+    )
 
 
 def gather(fabric: Fabric, *values: float) -> Float[Tensor, "process value"]:

@@ -15,5 +15,3 @@ def data_folder(tmp_path_factory):
         patch.setitem(os.environ, "SFO_DATA", str(folder))
         load_benchmark("allen_cahn", "smoke", workers=1)
         yield folder
-
-

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import socket
 
 import torch
 
@@ -31,7 +30,7 @@ def in_child(function, *arguments, environment=None):
     """Start a process that calls a function; it is forked, so it need not import torch again."""
 
     def target():
-        os.environ.update(environment or {})
+        os.environ.update({name: str(value) for name, value in (environment or {}).items()})
         torch.set_num_threads(1)
         function(*arguments)
 
@@ -64,26 +63,25 @@ def dying_at(owner, name, count):
     setattr(owner, name, deadly)
 
 
-def side_by_side(function, *arguments, processes=2, restarts=0):
+def meeting_place():
+    """The store that torchrun keeps for its processes, over all restarts."""
+    return torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+
+def side_by_side(function, *arguments, processes=2, store=None, restarts=0):
     """Exit codes of processes that find themselves started by torchrun."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    store = store or meeting_place()
+    common = dict(
+        WORLD_SIZE=processes,
+        LOCAL_WORLD_SIZE=processes,
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=store.port,
+        TORCHELASTIC_USE_AGENT_STORE=True,
+        TORCHELASTIC_RUN_ID="test",
+        TORCHELASTIC_RESTART_COUNT=restarts,
+    )
     started = [
-        in_child(
-            function,
-            *arguments,
-            environment=dict(
-                RANK=str(rank),
-                LOCAL_RANK=str(rank),
-                WORLD_SIZE=str(processes),
-                LOCAL_WORLD_SIZE=str(processes),
-                MASTER_ADDR="127.0.0.1",
-                MASTER_PORT=str(port),
-                TORCHELASTIC_RUN_ID="test",
-                TORCHELASTIC_RESTART_COUNT=str(restarts),
-            ),
-        )
+        in_child(function, *arguments, environment={**common, "RANK": rank, "LOCAL_RANK": rank})
         for rank in range(processes)
     ]
     return [ended(process) for process in started]

@@ -1,15 +1,15 @@
 """Two processes train as one does, and end together whatever happens to one of them."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_runs import dying_at, side_by_side, small, traces
+from small_runs import dying_at, meeting_place, side_by_side, small, traces
 
 from sfo.training import checkpoint
 from sfo.training.checkpoint import CheckpointError
@@ -29,10 +29,6 @@ def last_state(folder):
     return checkpoint.load(checkpoint.latest(folder / "checkpoints"))
 
 
-def metrics(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
 @pytest.mark.parametrize(
     ("batch_size", "epochs"),
     [(7, 17), (19, 25)],
@@ -40,8 +36,16 @@ def metrics(folder):
 )
 def test_two_processes_equal_one(tmp_path, batch_size, epochs):
     """After 50 steps. In float64, as Adam blows rounding up where a gradient is all but 0."""
-    settings = dict(batch_size=batch_size, epochs=epochs, schedule="constant", clip=0.5, ema=0.5)
-    experiment = small(**settings, precision="64-true")
+    experiment = small(
+        batch_size=batch_size,
+        epochs=epochs,
+        schedule="constant",
+        clip=0.5,
+        ema=0.5,
+        precision="64-true",
+        checkpoint_every=1000,
+        validate_every=10,
+    )
     fit(experiment, tmp_path / "one")
     assert side_by_side(fit, experiment, tmp_path / "two") == [0, 0]
     one, two = (last_state(tmp_path / name) for name in ("one", "two"))
@@ -50,8 +54,9 @@ def test_two_processes_equal_one(tmp_path, batch_size, epochs):
         ours, theirs = flatten(one[part])[0], flatten(two[part])[0]
         for name in ours:
             assert (ours[name] - theirs[name]).abs().max() < 1e-6
-    for row, other in zip(metrics(tmp_path / "one"), metrics(tmp_path / "two"), strict=True):
-        assert row == pytest.approx(other, rel=1e-6)
+    for row, other in zip(one["history"], two["history"], strict=True):
+        assert row["loss"] == pytest.approx(other["loss"], rel=1e-6)
+    assert row["validation"] == pytest.approx(other["validation"], rel=1e-6)
 
 
 def fit_with_nan(experiment, folder):
@@ -106,15 +111,22 @@ def fit_and_lose_one(experiment, folder):
     fit(experiment, folder)
 
 
+def fit_late(experiment, folder):
+    """One comes late, when the other has long found the addresses of the dead in the store."""
+    time.sleep(3 * rank())
+    fit(experiment, folder)
+
+
 def test_a_restart_goes_on(tmp_path):
-    """What a restart by torchrun looks like from inside: the count is 1 and the folder is there."""
+    """What torchrun's restart looks like from inside: the count is 1 and the folder is there."""
     experiment = small(checkpoint_every=1)
     assert side_by_side(fit, experiment, tmp_path / "whole") == [0, 0]
-    first = side_by_side(fit_and_lose_one, experiment, tmp_path / "lost")
+    store = meeting_place()
+    first = side_by_side(fit_and_lose_one, experiment, tmp_path / "lost", store=store)
     assert first[0] != 0
     assert first[1] == -signal.SIGKILL
-    assert side_by_side(fit, experiment, tmp_path / "lost", restarts=0) == [1, 1]
-    assert side_by_side(fit, experiment, tmp_path / "lost", restarts=1) == [0, 0]
+    assert side_by_side(fit, experiment, tmp_path / "lost") == [1, 1]
+    assert side_by_side(fit_late, experiment, tmp_path / "lost", store=store, restarts=1) == [0, 0]
     assert traces(tmp_path / "lost") == traces(tmp_path / "whole")
 
 
@@ -135,6 +147,7 @@ fit(small(checkpoint_every=1), Path(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 def test_torchrun_restarts_what_was_killed(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -1,0 +1,403 @@
+"""The message passing neural PDE solver (MPNN), on regular grids."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sfo.models.blocks import Pointwise, coordinates, pointwise
+from sfo.models.kernel import check_choice
+from sfo.models.operator import Operator
+from sfo.registry import MODELS
+from sfo.shapes import Field
+
+Neighbours = Literal["box", "cross"]
+Region = tuple[Any, ...]
+"""An index of a field: all samples and channels, some of the points."""
+
+silu_backward = torch.ops.aten.silu_backward
+
+
+class Neighbourhood:
+    """Who is a neighbour of whom on a grid, by index arithmetic.
+
+    The neighbours of point i are i + o for all offsets o within `radius` points along each axis
+    ("box"), or along one axis only ("cross").
+    """
+
+    def __init__(self, n_dim: int, radius: int, neighbours: Neighbours, periodic: bool) -> None:
+        self.radius, self.periodic = radius, periodic
+        steps = range(-radius, radius + 1)
+        box = [o for o in product(steps, repeat=n_dim) if any(o)]
+        cross = [o for o in box if sum(map(bool, o)) == 1]
+        self.offsets = box if neighbours == "box" else cross
+
+    def surround(self, v: Field) -> Field:
+        """The field and, if it is periodic, as many of its images as neighbours can reach."""
+        if not self.periodic:
+            return v
+        return F.pad(v, [self.radius] * (2 * (v.ndim - 2)), mode="circular")
+
+    def surrounding_coordinates(self, a: Field) -> Field:
+        """The coordinates of the surrounded grid: they go on past 0 and 1."""
+        reach = self.radius if self.periodic else 0
+        lines = [
+            torch.arange(-reach, n + reach, dtype=a.dtype, device=a.device) / (n - 1)
+            for n in a.shape[2:]
+        ]
+        return torch.stack(torch.meshgrid(*lines, indexing="ij"))[None]
+
+    def edges(self, shape: Sequence[int]) -> list[tuple[Region, Region]]:
+        """For each offset the points that have such a neighbour, and where it lies if surrounded.
+
+        Example:
+            >>> graph = Neighbourhood(n_dim=1, radius=1, neighbours="box", periodic=False)
+            >>> graph.edges((5,))[1]
+            ((Ellipsis, slice(0, 4, None)), (Ellipsis, slice(1, 5, None)))
+        """
+        if self.periodic:
+            r, here = self.radius, (..., *(slice(0, n) for n in shape))
+            return [
+                (here, (..., *(slice(r + k, r + k + n) for k, n in zip(o, shape, strict=True))))
+                for o in self.offsets
+            ]
+        pairs = []
+        for o in self.offsets:
+            steps = list(zip(o, shape, strict=True))
+            here = (..., *(slice(max(0, -k), n - max(0, k)) for k, n in steps))
+            there = (..., *(slice(max(0, k), n - max(0, -k)) for k, n in steps))
+            pairs.append((here, there))
+        return pairs
+
+    def degrees(self, a: Field) -> Field:
+        """The number of neighbours of each point."""
+        degrees = a.new_zeros(1, 1, *a.shape[2:])
+        for here, _ in self.edges(a.shape[2:]):
+            degrees[here] += 1
+        return degrees
+
+
+class Conditioned(nn.Linear):
+    """W (v, θ) + b at every grid point, for θ that are the same at all: they join the bias."""
+
+    def forward(self, v: Field, theta: Float[Tensor, " theta"]) -> Field:
+        weight, weight_theta = self.weight.split([v.shape[1], len(theta)], dim=1)
+        return pointwise(v, weight, self.bias + weight_theta @ theta)
+
+
+class MPNNLayer(nn.Module):
+    """N(f + ψ(f_i, mean_j m_ij, θ)): messages from the neighbours, update, instance norm.
+
+        m_ij = σ(W₂ σ(W₁ (f_i, f_j, r_i − r_j, θ) + b₁) + b₂),        σ(x) = x / (1 + e⁻ˣ)
+
+    W₁ is linear: W₁(…) + b₁ = A_i + B_j, where A and B are computed once a point.
+
+    Args:
+        channels: Of f.
+        relative: Channels of r, of which messages see the difference.
+        n_theta: Numbers that are the same at all points.
+    """
+
+    def __init__(self, channels: int, relative: int, n_theta: int) -> None:
+        super().__init__()
+        self.parts = [channels, channels, relative, n_theta]
+        self.message = nn.Linear(sum(self.parts), channels)
+        self.message_out = nn.Linear(channels, channels)
+        self.update = Conditioned(2 * channels + n_theta, channels)
+        self.update_out = Pointwise(channels, channels)
+
+    def forward(
+        self, f: Field, r: Field, surrounding_r: Field, theta: Tensor, graph: Neighbourhood
+    ) -> Field:
+        w_i, w_j, w_r, w_theta = self.message.weight.split(self.parts, dim=1)
+        bias = self.message.bias + w_theta @ theta
+        a = pointwise(torch.cat([f, r], 1), torch.cat([w_i, w_r], 1), bias)
+        b = pointwise(
+            torch.cat([graph.surround(f), surrounding_r], 1),
+            torch.cat([w_j, -w_r], 1),
+            torch.zeros_like(bias),
+        )
+        edges = graph.edges(f.shape[2:])
+        weight, bias = self.message_out.weight, self.message_out.bias
+        if torch.compiler.is_compiling() or a.dtype != weight.dtype:
+            sums = message_sums_by_definition(a, b, weight, bias, edges)
+        else:
+            sums = _MessageSums.apply(a, b, weight, bias, edges)
+        mean = sums / graph.degrees(f)
+        update = F.silu(self.update(torch.cat([f, mean], 1), theta))
+        f = f + F.silu(self.update_out(update))
+        return F.instance_norm(f.flatten(2)).view(f.shape)
+
+
+def message_sums_by_definition(
+    a: Field, b: Tensor, weight: Tensor, bias: Tensor, edges: list[tuple[Region, Region]]
+) -> Field:
+    """Σ_j σ(W σ(A_i + B_j) + b) over the neighbours j of each point i."""
+    out = torch.zeros_like(a)
+    for here, there in edges:
+        out[here] += F.silu(pointwise(F.silu(a[here] + b[there]), weight, bias))
+    return out
+
+
+class _MessageSums(torch.autograd.Function):
+    """The same with memory for A and B alone, in the same time.
+
+    Messages are computed again when they are differentiated: to keep them takes several times
+    the number of neighbours as much.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        a: Tensor,
+        b: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        edges: list[tuple[Region, Region]],
+    ) -> Tensor:
+        ctx.save_for_backward(a, b, weight, bias)
+        ctx.edges = edges
+        return message_sums_by_definition(a, b, weight, bias, edges)
+
+    @staticmethod
+    def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
+        a, b, weight, bias = inputs = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            out = message_sums_by_definition(*inputs, ctx.edges)
+            return (*torch.autograd.grad(out, inputs, dout, create_graph=True), None)
+        da, db, dweight, dbias = (torch.zeros_like(v) for v in inputs)
+        transposed = weight.T.expand(len(a), -1, -1)
+        for here, there in ctx.edges:
+            x = a[here] + b[there]
+            z = F.silu(x)
+            dy = silu_backward(dout[here], pointwise(z, weight, bias)).flatten(2)
+            dweight += torch.bmm(dy, z.flatten(2).mT).sum(0)
+            dbias += dy.sum((0, 2))
+            dx = silu_backward(torch.bmm(transposed, dy).view(x.shape), x)
+            da[here] += dx
+            db[there] += dx
+        return da, db, dweight, dbias, None
+
+
+@MODELS.register("mpnn")
+class MPNN(Operator):
+    """A graph network: points exchange messages with their neighbours, layer after layer.
+
+        f = encoder(a, x, θ),    f ← layer(f) n_layers times,    u = decoder(f)
+
+    Messages see the difference of the input fields and of the coordinates, see `MPNNLayer`
+    (Brandstetter et al., "Message Passing Neural PDE Solvers", 2022). A point is reached from
+    n_layers · radius points away at most, so that a finer grid means another map.
+
+    There are two ways to a trajectory. By default all time steps are output channels, as for the
+    other operators here; the published models are none of this kind, so this is an adaptation
+    of ours: the decoder is a perceptron, and with `start` it gives the rate of change,
+
+        u(t) = u(0) + t decoder(f),        0 ≤ t ≤ 1.
+
+    With `window` the model is PDENNEval's, and autoregressive: the input is the first `window`
+    frames of each field, θ starts with the time t₀ of the latest one, the decoder is two
+    convolutions along the features, which give the next `window` frames,
+
+        u(t₀ + k Δt) = u(t₀) + k Δt decoder(f)_k,        k = 1 … window,
+
+    and so on to the end. The result holds the input's frames as well. `advance` is one such
+    step, for training schemes of its own such as the pushforward trick.
+
+    The SFO paper prints no number of parameters; the presets have 640,869 on one axis,
+    641,765 on two and 645,680 on three.
+
+    Args:
+        in_channels: Channels of the input field a.
+        out_channels: Channels of the solution field u; time steps count as channels, those of
+            a field side by side.
+        n_dim: Number of axes, at most 3.
+        hidden_channels: Features of a point.
+        n_layers: Number of layers.
+        radius: Points along an axis to the farthest neighbour; None: 3 on one axis, else 1.
+        neighbours: `"box"`: diagonal ones too, 26 on three axes with radius 1; `"cross"`: along
+            the axes only, 6.
+        periodic: Whether the ends of an axis are neighbours.
+        parameters: Constants of the equation, for θ.
+        start: For each field of u the input channel that holds its first frame, or None for a
+            field without one, which starts from 0. Empty: u = decoder(f).
+        window: Frames that an autoregressive model reads and writes; None: all at once.
+
+    Example:
+        >>> model = MPNN(in_channels=1, out_channels=101, start=(0,))
+        >>> model(torch.randn(2, 1, 64)).shape
+        torch.Size([2, 101, 64])
+        >>> model = MPNN(in_channels=10, out_channels=101, window=10, parameters=(1e-4, 5.0))
+        >>> sum(p.numel() for p in model.parameters())  # as published with PDENNEval
+        624649
+    """
+
+    PAPER: ClassVar[dict[str, dict[str, Any]]] = {
+        **dict.fromkeys(
+            ("allen_cahn", "diffusion_sorption", "diffusion_reaction", "cahn_hilliard"),
+            dict(in_channels=1, out_channels=101, start=(0,)),
+        ),
+        # Without a start, for its data may hold other fields than the height.
+        "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
+        # Two input and eight output steps of the six components of (E, H).
+        "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, start=(0, 2, 4, 6, 8, 10)),
+    }
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        n_dim: int = 1,
+        *,
+        hidden_channels: int = 128,
+        n_layers: int = 6,
+        radius: int | None = None,
+        neighbours: Neighbours = "box",
+        periodic: bool = False,
+        parameters: Sequence[float] = (),
+        start: Sequence[int | None] = (),
+        window: int | None = None,
+    ) -> None:
+        arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_choice("neighbours", neighbours, Neighbours)
+        if not 1 <= n_dim <= 3:
+            raise ValueError(f"`n_dim` must be 1, 2 or 3, got {n_dim}.")
+        if radius is None:
+            radius = 3 if n_dim == 1 else 1
+        if min(hidden_channels, n_layers, radius) < 1:
+            raise ValueError(
+                "`hidden_channels`, `n_layers` and `radius` must be at least 1, got "
+                f"{hidden_channels}, {n_layers} and {radius}."
+            )
+        fields = len(start) or 1
+        if window is None:
+            check_start(start, in_channels, out_channels)
+        else:
+            check_window(window, in_channels, out_channels)
+            if start:
+                raise ValueError(f"`start` must be empty if there is a `window`, got {start}.")
+            fields = in_channels // window
+        super().__init__(in_channels, out_channels, n_dim)
+        self.constants, self.start, self.window = tuple(parameters), tuple(start), window
+        self.fields, self.n_times = fields, out_channels // fields
+        self.graph = Neighbourhood(n_dim, radius, neighbours, periodic)
+        d, relative = hidden_channels, in_channels + n_dim
+        n_theta = len(parameters) + (window is not None)
+        self.encoder = Conditioned(relative + n_theta, d)
+        self.encoder_out = Pointwise(d, d)
+        self.layers = nn.ModuleList(MPNNLayer(d, relative, n_theta) for _ in range(n_layers))
+        self.decoder: nn.Module
+        if window is None:
+            self.decoder = nn.Sequential(Pointwise(d, d), nn.SiLU(), Pointwise(d, out_channels))
+        else:
+            self.decoder = FrameDecoder(d, fields, window)
+        self.arguments = {**arguments, "parameters": list(parameters), "start": list(start)}
+
+    def operate(self, a: Field) -> Field:
+        if self.window is None:
+            return self._all_at_once(a)
+        frames = a.unflatten(1, (self.fields, self.window))
+        while frames.shape[2] < self.n_times:
+            time = (frames.shape[2] - 1) / (self.n_times - 1)
+            following = self.advance(frames[:, :, -self.window :], time)
+            frames = torch.cat([frames, following], dim=2)
+        return frames[:, :, : self.n_times].flatten(1, 2)
+
+    def _all_at_once(self, a: Field) -> Field:
+        u = self.decoder(self._features(a, a.new_tensor(self.constants)))
+        if not self.start:
+            return u
+        u = u.unflatten(1, (self.fields, self.n_times))
+        t = torch.linspace(0, 1, self.n_times, dtype=u.dtype, device=u.device)
+        zero = torch.zeros_like(a[:, 0])
+        first = torch.stack([zero if c is None else a[:, c] for c in self.start], dim=1)
+        u = first.unsqueeze(2) + t.view(-1, *[1] * self.n_dim) * u
+        return u.flatten(1, 2)
+
+    def advance(
+        self, frames: Float[Tensor, "batch field window *grid"], time: float
+    ) -> Float[Tensor, "batch field window *grid"]:
+        """The next frames after these, of which the latest is at `time`; 1 is the end."""
+        f = self._features(frames.flatten(1, 2), frames.new_tensor((time, *self.constants)))
+        k = torch.arange(1, frames.shape[2] + 1, dtype=f.dtype, device=f.device)
+        elapsed = k.view(-1, *[1] * self.n_dim) / (self.n_times - 1)
+        return frames[:, :, -1:] + elapsed * self.decoder(f)
+
+    def _features(self, a: Field, theta: Tensor) -> Field:
+        r = torch.cat([a, coordinates(a)], dim=1)
+        x = self.graph.surrounding_coordinates(a).expand(a.shape[0], *[-1] * (a.ndim - 1))
+        surrounding_r = torch.cat([self.graph.surround(a), x], dim=1)
+        f = F.silu(self.encoder_out(F.silu(self.encoder(r, theta))))
+        for layer in self.layers:
+            f = layer(f, r, surrounding_r, theta, self.graph)
+        return f
+
+    def check_input(self, a: Tensor) -> None:
+        super().check_input(a)
+        least = 2 * self.graph.radius + 1
+        if min(a.shape[2:]) < least:
+            raise ValueError(
+                f"With radius={self.graph.radius} every axis must have at least {least} points, "
+                f"got the grid {tuple(a.shape[2:])}; use a finer grid or a smaller `radius`."
+            )
+
+
+class FrameDecoder(nn.Module):
+    """From the features of a point to the next frames of each field, by two convolutions.
+
+    They slide along the features, eight filters a field, then one over these. Their lengths are
+    PDENNEval's for 128 features and 10 frames, and fitted to other numbers.
+    """
+
+    def __init__(self, channels: int, fields: int, frames: int) -> None:
+        super().__init__()
+        second = 14
+        length = frames + second - 1
+        stride = min(5, (channels - 1) // (length - 1))
+        if stride < 1:
+            raise ValueError(
+                f"`hidden_channels` must be at least {length} for a window of {frames} frames, "
+                f"got {channels}."
+            )
+        first = channels - stride * (length - 1)
+        self.first = nn.Conv1d(1, 8 * fields, first, stride=stride)
+        self.second = nn.Conv1d(8 * fields, fields, second, groups=fields)
+
+    def forward(self, f: Field) -> Float[Tensor, "batch field window *grid"]:
+        points = f.flatten(2).transpose(1, 2)
+        frames = self.second(F.silu(self.first(points.reshape(-1, 1, f.shape[1]))))
+        frames = frames.view(*points.shape[:2], *frames.shape[1:])
+        return frames.permute(0, 2, 3, 1).unflatten(3, f.shape[2:])
+
+
+def check_start(start: Sequence[int | None], in_channels: int, out_channels: int) -> None:
+    """Refuse input channels that do not exist, and times that do not divide evenly."""
+    channels = [c for c in start if c is not None]
+    if any(not 0 <= c < in_channels for c in channels):
+        raise ValueError(
+            f"`start` must hold input channels 0..{in_channels - 1} or None, got {tuple(start)}."
+        )
+    if start and (out_channels % len(start) or out_channels == len(start)):
+        raise ValueError(
+            "`out_channels` must be two or more time steps of each of the fields in `start`, got "
+            f"out_channels={out_channels} for start={tuple(start)}; or pass start=()."
+        )
+
+
+def check_window(window: int, in_channels: int, out_channels: int) -> None:
+    """Refuse channels that are not whole windows of fields, or leave nothing to predict."""
+    if window < 1 or in_channels % window:
+        raise ValueError(
+            f"`window` must divide in_channels={in_channels}, the frames of each field, got "
+            f"{window}."
+        )
+    fields = in_channels // window
+    if out_channels % fields or out_channels <= in_channels:
+        raise ValueError(
+            f"`out_channels` must be more than {window} time steps of each of the {fields} "
+            f"fields in the input, got {out_channels}."
+        )

@@ -1,0 +1,27 @@
+"""Small data files, and the same without our header, as others would have written them."""
+
+import shutil
+
+import h5py
+
+from sfo.data.generate import generate
+from sfo.registry import BENCHMARKS
+
+
+def make(folder, name, samples=6, scale="smoke", **options):
+    """A benchmark's file."""
+    benchmark = BENCHMARKS[name].with_options(**options)
+    path = folder / f"{name}.hdf5"
+    return generate(benchmark, path, scale=scale, samples=samples, workers=1)
+
+
+def strip(path, to):
+    """A copy without header and checksums."""
+    shutil.copy(path, to)
+    with h5py.File(to, "a") as file:
+        del file.attrs["sfo"]
+        if "sha256" in file:
+            del file["sha256"]
+        for group in (g for g in file.values() if isinstance(g, h5py.Group)):
+            del group.attrs["sha256"], group.attrs["config"]
+    return to
