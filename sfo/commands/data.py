@@ -43,7 +43,7 @@ def generate(
 
     benchmark = BENCHMARKS[name].with_options(**parse_options(option))
     path = out or benchmark_path(benchmark, scale, samples, seed)
-    with samples_bar(benchmark.title) as bar:
+    with late_bar(benchmark.title, "{task.completed:.0f}/{task.total} samples") as bar:
         make(
             benchmark,
             path,
@@ -69,20 +69,8 @@ def download(name: Name, out: Path = Path("data"), address: str | None = None) -
     """
     from sfo.data.download import download as fetch
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:.1f} %"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(name, total=None)
-        path = fetch(
-            name,
-            out,
-            address=address,
-            progress=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    with late_bar(name, "{task.percentage:.1f} %") as bar:
+        path = fetch(name, out, address=address, progress=bar.update)
     print(f"{name}: {path}")
 
 
@@ -123,26 +111,26 @@ def parse_options(options: list[str]) -> dict[str, Any]:
     return values
 
 
-class samples_bar:
-    """A progress bar that is told the samples done and in all."""
+class late_bar:
+    """A progress bar that appears when there is progress, so that errors come alone."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, count: str) -> None:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} samples"),
+            TextColumn(count),
             TimeRemainingColumn(),
         )
-        self.progress = Progress(*columns, console=Console(stderr=True))
-        self.task = self.progress.add_task(title, total=1)
+        self.progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.task = self.progress.add_task(title, total=None)
 
-    def __enter__(self) -> "samples_bar":
-        self.progress.start()
+    def __enter__(self) -> "late_bar":
         return self
 
     def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
-    def update(self, done: int, total: int) -> None:
-        """Redraw."""
+    def update(self, done: int, total: int | None) -> None:
+        """So much is done, of so much in all."""
         self.progress.update(self.task, completed=done, total=total)
+        self.progress.start()
