@@ -1,0 +1,121 @@
+"""One training step of every model at the paper's sizes, beside SFO's in the same process.
+
+    python benchmarks/models.py [--json benchmarks/models.json] [--sizes 1D 2D 3D]
+
+Each model runs in a process of its own with at most 20 GB, alternating with SFO; times are medians,
+the ratio is theirs. Memory is the peak during steps over the process before them. A model that does
+not fit, or takes more than the limit of time for a step, says so in its row.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+SIZES = {
+    "1D": dict(benchmark="allen_cahn", batch=50, shape=(256,), repeats=5),
+    "2D": dict(benchmark="shallow_water", batch=10, shape=(128, 128), repeats=1),
+    "3D": dict(benchmark="maxwell", batch=1, shape=(32, 32, 32), repeats=2),
+}
+NAMES = [
+    "sfo",
+    "svd_no",
+    "deeponet",
+    "mno",
+    "transolver",
+    "fno",
+    "uno",
+    "mpnn",
+    "pino",
+    "unet",
+    "neuralop_fno",
+    "neuralop_uno",
+]
+LIMIT = 20e9
+SECONDS = 300
+
+
+def measure(name: str, size: str) -> None:
+    """Print seconds of the model's and of SFO's step, MB and parameters, as JSON."""
+    import torch
+
+    from sfo.allocator import keep_freed_blocks
+    from sfo.models.build import build_model
+
+    resource.setrlimit(resource.RLIMIT_AS, (int(LIMIT), int(LIMIT)))
+    keep_freed_blocks()
+    entry = SIZES[size]
+    torch.manual_seed(0)
+
+    def stepper(name: str):
+        model = build_model(name, entry["benchmark"], train_shape=entry["shape"])
+        a = torch.randn(entry["batch"], model.in_channels, *entry["shape"])
+        u = torch.randn(entry["batch"], model.out_channels, *entry["shape"])
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+        def step() -> float:
+            start = time.perf_counter()
+            optimizer.zero_grad()
+            loss = ((model(a) - u).flatten(1).norm(dim=1) / u.flatten(1).norm(dim=1)).mean()
+            loss.backward()
+            optimizer.step()
+            return time.perf_counter() - start
+
+        return step, sum(p.numel() for p in model.parameters())
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    own, parameters = stepper(name)
+    own()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sfo = own if name == "sfo" else stepper("sfo")[0]
+    sfo()
+    times = [(own(), sfo()) for _ in range(entry["repeats"])]
+    mine, ours = (statistics.median(column) for column in zip(*times, strict=True))
+    row = dict(seconds=mine, sfo=ours, megabytes=(peak - before) / 1024, parameters=parameters)
+    print(json.dumps(row))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json")
+    parser.add_argument("--sizes", nargs="*", default=list(SIZES))
+    parser.add_argument("--measure", nargs=2, metavar=("MODEL", "SIZE"))
+    arguments = parser.parse_args()
+    if arguments.measure:
+        measure(*arguments.measure)
+        return
+    rows = {}
+    for size in arguments.sizes:
+        entry = SIZES[size]
+        print(f"\n{size}: {entry['benchmark']}, {entry['shape']}, batch {entry['batch']}")
+        print(f"{'model':13} {'parameters':>12} {'ms':>8} {'x SFO':>6} {'MB':>7}")
+        for name in NAMES:
+            command = [sys.executable, __file__, "--measure", name, size]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+                row = json.loads(done.stdout.splitlines()[-1])
+                rows[f"{size} {name}"] = row
+                print(
+                    f"{name:13} {row['parameters']:12,} {1e3 * row['seconds']:8.0f} "
+                    f"{row['seconds'] / row['sfo']:6.2f} {row['megabytes']:7.0f}",
+                    flush=True,
+                )
+            except subprocess.TimeoutExpired:
+                rows[f"{size} {name}"] = dict(note=f"over {SECONDS} s")
+                print(f"{name:13} over {SECONDS} s", flush=True)
+            except (IndexError, ValueError):
+                reason = (done.stderr.strip().splitlines() or ["killed"])[-1][:80]
+                if "memory" in reason.lower() or "alloc" in reason.lower():
+                    reason = "does not fit in 20 GB"
+                rows[f"{size} {name}"] = dict(note=reason)
+                print(f"{name:13} {reason}", flush=True)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(rows, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
