@@ -79,6 +79,7 @@ def show(
     samples: int = 4,
     seed: int = 0,
     out: Path | None = None,
+    option: data.Options = [],  # noqa: B006
 ) -> None:
     """Draw samples of a benchmark or a data file, or say how a run went.
 
@@ -93,10 +94,12 @@ def show(
         samples: How many to draw.
         seed: Of the benchmark's data.
         out: The picture; if left out, runs/NAME.png.
+        option: An option of the benchmark or a constant of its equation, as name=value.
     """
     from sfo.commands import showing
 
-    showing.show(target, scale=scale, samples=samples, seed=seed, out=out)
+    options = data.parse_options(option)
+    showing.show(target, scale=scale, samples=samples, seed=seed, out=out, options=options)
 
 
 def names(model: Annotated[str | None, tyro.conf.Positional] = None) -> None:

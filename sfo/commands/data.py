@@ -86,7 +86,8 @@ def doctor(file: Annotated[Path, tyro.conf.Positional]) -> None:
     """
     from sfo.data.doctor import examine
 
-    report = examine(file)
+    with late_bar(file.name, "{task.completed:.0f}/{task.total} samples") as bar:
+        report = examine(file, progress=bar.update)
     print(report)
     if report.problems:
         raise SystemExit(1)

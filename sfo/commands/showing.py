@@ -2,13 +2,22 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from sfo.registry import BENCHMARKS
 
 
-def show(target: str, *, scale: str, samples: int, seed: int, out: Path | None) -> None:
+def show(
+    target: str,
+    *,
+    scale: str,
+    samples: int,
+    seed: int,
+    out: Path | None,
+    options: dict[str, Any],
+) -> None:
     """Find out what `target` is, and show it."""
     path = Path(target)
     if (path / "experiment.json").exists():
@@ -18,7 +27,7 @@ def show(target: str, *, scale: str, samples: int, seed: int, out: Path | None) 
         from sfo.data.show import show_benchmark
 
         picture = out or Path("runs") / f"{target}.png"
-        show_benchmark(target, scale=scale, samples=samples, seed=seed, out=picture)
+        show_benchmark(target, scale=scale, samples=samples, seed=seed, out=picture, **options)
     elif path.is_file():
         from sfo.data.load import load_file
         from sfo.data.show import picture as draw

@@ -5,7 +5,7 @@ import json
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Optional
 
 import numpy as np
 import tyro
@@ -28,8 +28,8 @@ def _flags() -> type:
     entries = []
     for name, field in TrainConfig.model_fields.items():
         text = re.sub(r"\s+", " ", help_texts.get(name, ""))
-        kind = Annotated[field.annotation | None, tyro.conf.arg(help=text)]  # type: ignore[operator]
-        entries.append((name, kind, dataclasses.field(default=None)))
+        optional: Any = Annotated[Optional[field.annotation], tyro.conf.arg(help=text)]  # noqa: UP045
+        entries.append((name, optional, dataclasses.field(default=None)))
     return dataclasses.make_dataclass("TrainFlags", entries, frozen=True)
 
 
@@ -247,7 +247,9 @@ def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
     title = f"{experiment.model.name} on {experiment.data.benchmark} → {folder}"
     console.print(title, highlight=False)
     with Progress(*columns, console=console, transient=True) as bar:
-        unknown = dict(epoch=0, epochs="?", loss="–", validation="–", pace="", left="?")
+        unknown: dict[str, Any] = dict(
+            epoch=0, epochs="?", loss="–", validation="–", pace="", left="?"
+        )
         task = bar.add_task("train", total=None, **unknown)
 
         def show(status: Status) -> None:

@@ -5,6 +5,7 @@ open, with the default marked. Each has three scales: smoke (seconds, for tests)
 two cores) and paper (the published sizes).
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
@@ -94,8 +95,8 @@ class Benchmark(ABC):
         return self.scales[name]
 
     def options(self) -> dict[str, Any]:
-        """Every option and constant of the equation, in plain values."""
-        return asdict(self)
+        """Every option and constant of the equation, as JSON gives them back: lists, no tuples."""
+        return json.loads(json.dumps(asdict(self)))
 
     def with_options(self, **values: Any) -> "Benchmark":
         """The same benchmark with some options, or constants of its equation, set anew.
@@ -111,6 +112,7 @@ class Benchmark(ABC):
                 raise ValueError(
                     f"Unknown option {key!r} of {self.name}; known: {', '.join(known) or 'none'}."
                 )
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         own = {f.name for f in fields(self)}
         pde = {k: v for k, v in values.items() if k not in own}
         changed: dict[str, Any] = {k: v for k, v in values.items() if k in own}

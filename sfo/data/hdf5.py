@@ -332,7 +332,7 @@ def _damage(where: str) -> Iterator[None]:
         yield
     except DataFileError:
         raise
-    except (OSError, KeyError, ValueError, RuntimeError, TypeError, MemoryError) as error:
+    except (OSError, LookupError, ValueError, RuntimeError, TypeError, MemoryError) as error:
         raise DataFileError(f"{where} cannot be read: {str(error).strip()[:200]}") from error
 
 

@@ -81,7 +81,7 @@ def load_benchmark(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     test = load_benchmark("allen_cahn", scale="smoke", split="test", folder=folder)
         >>> test.a.shape, test.u.shape
-        (torch.Size([3, 1, 64]), torch.Size([3, 11, 64]))
+        (torch.Size([2, 1, 64]), torch.Size([2, 11, 64]))
     """
     benchmark = BENCHMARKS[name].with_options(**options)
     sizes = benchmark.scale(scale)

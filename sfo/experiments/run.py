@@ -5,6 +5,7 @@ import os
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def run(
         progress: Told after every step.
         fabric: Accelerator, devices, … as `fit` has them.
     """
-    trained = fit(experiment, out, resume=resume, progress=progress, **fabric)
+    trained = fit(experiment, Path(out), resume=resume, progress=progress, **fabric)
     test = load_pairs(experiment, "test")
     record = measure(trained, test)
     folder = RunFolder(trained.folder)
@@ -168,7 +169,7 @@ def _stride(stored: int, points: int) -> int:
 
 def predict_run(path: str | os.PathLike[str], inputs: np.ndarray) -> np.ndarray:
     """u for inputs `(sample, in, *grid)`, or one input `(in, *grid)`, by a run's best model."""
-    model = load_best(path)
+    model = load_best(Path(path))
     shape = RunFolder(path).data_shape()
     a = torch.as_tensor(np.asarray(inputs, dtype=np.float32))
     single = a.ndim == shape.grid.n_dim + 1

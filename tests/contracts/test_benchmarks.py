@@ -36,6 +36,8 @@ def test_pairs_begin_with_their_input(name, tmp_path):
     """The solution holds the input's frames, field by field."""
     kind = BENCHMARKS[name]
     p = load_benchmark(name, "smoke", "all", samples=3, folder=tmp_path, workers=1)
+    again = load_benchmark(name, "smoke", "all", samples=3, folder=tmp_path, workers=1)
+    assert torch.equal(again.u, p.u), "the second call must find the file of the first"
     fields = p.trajectory()
     channel = 0
     for field in kind.inputs:

@@ -113,7 +113,7 @@ def test_a_stagnating_reaction_is_still_diffusion_reaction(tmp_path):
 def test_the_constant_of_cahn_hilliard_is_found(tmp_path, gamma):
     """Sources disagree on γ; the data decide."""
     scale = Scale(samples=3, n=128, frames=11)
-    made = make(tmp_path, "cahn_hilliard", 3, scale, gamma=gamma, max_step=1e-3)
+    made = make(tmp_path, "cahn_hilliard", 3, scale, gamma=gamma)
     found = DataFile(strip(made, tmp_path / "bare.h5")).header
     assert found.benchmark == "cahn_hilliard"
     assert found.source["equation"]["gamma"] == gamma
