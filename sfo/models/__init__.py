@@ -3,16 +3,19 @@
 from sfo.models.deeponet import DeepONet
 from sfo.models.fno import FNO
 from sfo.models.kernel import KernelModes, SpectralKernel
+from sfo.models.mno import MNO
 from sfo.models.mpnn import MPNN
 from sfo.models.neuralop import NeuralopFNO, NeuralopUNO
 from sfo.models.pino import PINO
 from sfo.models.sfo import SFO
 from sfo.models.svd_no import SVDNO
+from sfo.models.transolver import Transolver
 from sfo.models.unet import UNet
 from sfo.models.uno import UNO
 
 __all__ = [
     "FNO",
+    "MNO",
     "MPNN",
     "PINO",
     "SFO",
@@ -23,5 +26,6 @@ __all__ = [
     "NeuralopFNO",
     "NeuralopUNO",
     "SpectralKernel",
+    "Transolver",
     "UNet",
 ]

@@ -1,6 +1,7 @@
 """The deep operator network (DeepONet)."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar, Literal
 
@@ -73,10 +74,10 @@ class DeepONet(Operator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        **dict.fromkeys(
-            ("allen_cahn", "diffusion_sorption", "diffusion_reaction", "cahn_hilliard"),
-            dict(in_channels=1, out_channels=101, train_shape=(256,)),
-        ),
+        "allen_cahn": dict(in_channels=1, out_channels=101, train_shape=(256,)),
+        "diffusion_sorption": dict(in_channels=1, out_channels=101, train_shape=(256,)),
+        "diffusion_reaction": dict(in_channels=1, out_channels=101, train_shape=(256,)),
+        "cahn_hilliard": dict(in_channels=1, out_channels=101, train_shape=(256,)),
         # Not the paper's query, see above.
         "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2, train_shape=(128, 128)),
         "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, train_shape=(32, 32, 32)),
@@ -187,9 +188,9 @@ class DeepONet(Operator):
 
 
 def perceptron(widths: Sequence[int], activation: type[nn.Module]) -> nn.Sequential:
-    """Linear maps from width to width with the activation between them, Glorot's initial weights."""
+    """Linear maps from width to width, with the activation between them."""
     parts: list[nn.Module] = []
-    for n_in, n_out in zip(widths, widths[1:], strict=False):
+    for n_in, n_out in pairwise(widths):
         linear = nn.Linear(n_in, n_out)
         nn.init.xavier_normal_(linear.weight)
         nn.init.zeros_(linear.bias)

@@ -41,8 +41,8 @@ class StateSpaceMixer(nn.Module):
         rank = ceil(channels / 16) if rank is None else rank
         self.split = (rank, n_states, n_states)
         self.enter = nn.Linear(channels, 2 * inner, bias=False)
-        self.select = nn.ModuleList(nn.Linear(inner, sum(self.split), bias=False) for _ in "><")
-        self.step = nn.ModuleList(nn.Linear(rank, inner) for _ in "><")
+        self.select = nn.ModuleList(nn.Linear(inner, sum(self.split), bias=False) for _ in range(2))
+        self.step = nn.ModuleList(nn.Linear(rank, inner) for _ in range(2))
         rates = torch.arange(1, n_states + 1.0).log()[:, None]
         self.log_rates = nn.Parameter(rates.repeat(2, 1, inner))
         self.skip = nn.Parameter(torch.ones(2, inner))
@@ -132,9 +132,7 @@ class MNO(Operator):
             ("allen_cahn", "diffusion_sorption", "diffusion_reaction", "cahn_hilliard"),
             dict(in_channels=1, out_channels=101),
         ),
-        "shallow_water": dict(
-            in_channels=1, out_channels=101, n_dim=2, n_layers=6, mlp_ratio=2
-        ),
+        "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2, n_layers=6, mlp_ratio=2),
         # Two input and eight output steps of the six components of (E, H).
         "maxwell": dict(
             in_channels=12,
@@ -179,9 +177,7 @@ class MNO(Operator):
 
         def layer() -> MNOLayer:
             return MNOLayer(
-                StateSpaceMixer(
-                    hidden_channels, expansion=expansion, n_states=n_states, rank=rank
-                ),
+                StateSpaceMixer(hidden_channels, expansion=expansion, n_states=n_states, rank=rank),
                 hidden_channels,
                 max(1, round(mlp_ratio * hidden_channels)),
                 norm,

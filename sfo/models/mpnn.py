@@ -81,12 +81,10 @@ class Neighbourhood:
         return degrees
 
 
-class Conditioned(nn.Linear):
+def conditioned(linear: nn.Linear, v: Field, theta: Float[Tensor, " theta"]) -> Field:
     """W (v, θ) + b at every grid point, for θ that are the same at all: they join the bias."""
-
-    def forward(self, v: Field, theta: Float[Tensor, " theta"]) -> Field:
-        weight, weight_theta = self.weight.split([v.shape[1], len(theta)], dim=1)
-        return pointwise(v, weight, self.bias + weight_theta @ theta)
+    weight, weight_theta = linear.weight.split([v.shape[1], len(theta)], dim=1)
+    return pointwise(v, weight, linear.bias + weight_theta @ theta)
 
 
 class MPNNLayer(nn.Module):
@@ -107,7 +105,7 @@ class MPNNLayer(nn.Module):
         self.parts = [channels, channels, relative, n_theta]
         self.message = nn.Linear(sum(self.parts), channels)
         self.message_out = nn.Linear(channels, channels)
-        self.update = Conditioned(2 * channels + n_theta, channels)
+        self.update = nn.Linear(2 * channels + n_theta, channels)
         self.update_out = Pointwise(channels, channels)
 
     def forward(
@@ -128,7 +126,7 @@ class MPNNLayer(nn.Module):
         else:
             sums = _MessageSums.apply(a, b, weight, bias, edges)
         mean = sums / graph.degrees(f)
-        update = F.silu(self.update(torch.cat([f, mean], 1), theta))
+        update = F.silu(conditioned(self.update, torch.cat([f, mean], 1), theta))
         f = f + F.silu(self.update_out(update))
         return F.instance_norm(f.flatten(2)).view(f.shape)
 
@@ -167,7 +165,7 @@ class _MessageSums(torch.autograd.Function):
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
         a, b, weight, bias = inputs = ctx.saved_tensors
         if torch.is_grad_enabled():
-            out = message_sums_by_definition(*inputs, ctx.edges)
+            out = message_sums_by_definition(a, b, weight, bias, ctx.edges)
             return (*torch.autograd.grad(out, inputs, dout, create_graph=True), None)
         da, db, dweight, dbias = (torch.zeros_like(v) for v in inputs)
         transposed = weight.T.expand(len(a), -1, -1)
@@ -190,8 +188,9 @@ class MPNN(Operator):
         f = encoder(a, x, θ),    f ← layer(f) n_layers times,    u = decoder(f)
 
     Messages see the difference of the input fields and of the coordinates, see `MPNNLayer`
-    (Brandstetter et al., "Message Passing Neural PDE Solvers", 2022). A point is reached from
-    n_layers · radius points away at most, so that a finer grid means another map.
+    (Brandstetter et al., "Message Passing Neural PDE Solvers", 2022). But for the
+    norm's mean and variance, a point is reached from n_layers · radius points away at most, so
+    that a finer grid means another map.
 
     There are two ways to a trajectory. By default all time steps are output channels, as for the
     other operators here; the published models are none of this kind, so this is an adaptation
@@ -237,10 +236,10 @@ class MPNN(Operator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        **dict.fromkeys(
-            ("allen_cahn", "diffusion_sorption", "diffusion_reaction", "cahn_hilliard"),
-            dict(in_channels=1, out_channels=101, start=(0,)),
-        ),
+        "allen_cahn": dict(in_channels=1, out_channels=101, start=(0,)),
+        "diffusion_sorption": dict(in_channels=1, out_channels=101, start=(0,)),
+        "diffusion_reaction": dict(in_channels=1, out_channels=101, start=(0,)),
+        "cahn_hilliard": dict(in_channels=1, out_channels=101, start=(0,)),
         # Without a start, for its data may hold other fields than the height.
         "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
         # Two input and eight output steps of the six components of (E, H).
@@ -287,7 +286,7 @@ class MPNN(Operator):
         self.graph = Neighbourhood(n_dim, radius, neighbours, periodic)
         d, relative = hidden_channels, in_channels + n_dim
         n_theta = len(parameters) + (window is not None)
-        self.encoder = Conditioned(relative + n_theta, d)
+        self.encoder = nn.Linear(relative + n_theta, d)
         self.encoder_out = Pointwise(d, d)
         self.layers = nn.ModuleList(MPNNLayer(d, relative, n_theta) for _ in range(n_layers))
         self.decoder: nn.Module
@@ -331,7 +330,7 @@ class MPNN(Operator):
         r = torch.cat([a, coordinates(a)], dim=1)
         x = self.graph.surrounding_coordinates(a).expand(a.shape[0], *[-1] * (a.ndim - 1))
         surrounding_r = torch.cat([self.graph.surround(a), x], dim=1)
-        f = F.silu(self.encoder_out(F.silu(self.encoder(r, theta))))
+        f = F.silu(self.encoder_out(F.silu(conditioned(self.encoder, r, theta))))
         for layer in self.layers:
             f = layer(f, r, surrounding_r, theta, self.graph)
         return f

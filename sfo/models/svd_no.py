@@ -42,7 +42,7 @@ class RecurrentNetwork(nn.Module):
     def forward(self, z: Points) -> Points:
         # In mixed precision CPUs have no LSTM.
         with torch.autocast(z.device.type, enabled=False):
-            sequence = z.permute(2, 0, 1).to(self.lstm.weight_ih_l0.dtype)
+            sequence = z.permute(2, 0, 1).to(next(self.parameters()).dtype)
             return self.lstm(sequence)[0].permute(1, 2, 0)
 
 
@@ -105,13 +105,13 @@ class SVDNO(Operator):
 
         ‖∫ Φᵀ Φ dx − 1‖² + ‖∫ Ψᵀ Ψ dx − 1‖²,        the mean over the batch.
 
-    It is `regularisation()`, which any model with a term of its own may have: the loss of the
-    last forward pass, a scalar with its weight. For models inside of others it is
+    It is `regularisation()`, a scalar of the last forward pass, weight included; any model with
+    a term of its own may have such a method. For models inside of others it is
 
         sum(m.regularisation() for m in model.modules() if hasattr(m, "regularisation"))
 
-    There is no public code, and the number of parameters that the SFO paper prints do not fit
-    the published equations: on one axis, the mean of four, 586,193, here 206,957 (Allen–Cahn),
+    There is no public code, and the numbers of parameters that the SFO paper prints do not fit
+    the published equations: on one axis 586,193, the mean of four, here 206,957 (Allen–Cahn),
     159,917, 2,163,816 and 29,699, whose mean is 640,097; on two 973,289, here 1,396,201; on
     three 125,452, here 76,556.
 

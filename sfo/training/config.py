@@ -228,13 +228,11 @@ class Experiment(Config):
         train: dict[str, Any] | None = None,
     ) -> "Experiment":
         """The benchmark's protocol at a scale, with what is given here changed."""
+        where = DataConfig(benchmark=benchmark, scale=scale, **(data or {}))
+        what = ModelConfig(name=model, preset=preset, settings=settings or {})
         usual = {**protocol(benchmark, scale), **(PINO_WEIGHTS if model == "pino" else {})}
-        return cls(
-            data=DataConfig(benchmark=benchmark, scale=scale, **(data or {})),
-            model=ModelConfig(name=model, preset=preset, settings=settings or {}),
-            train=TrainConfig(**{**usual, **(train or {})}),
-            seed=seed,
-        )
+        how = TrainConfig(**{**usual, **(train or {})})
+        return cls(data=where, model=what, train=how, seed=seed)
 
     def to_json(self) -> str:
         """As text that a person can read and edit."""

@@ -12,7 +12,6 @@ from typing import TypeVar, cast
 import torch
 from jaxtyping import Float, Shaped
 from lightning_fabric import Fabric
-from lightning_fabric.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import Tensor
 
 from sfo.training.config import Precision
@@ -29,6 +28,11 @@ def start(
     strategy: str = "auto",
 ) -> Fabric:
     """Start the processes; under torchrun, which has started them, join the others."""
+    if strategy not in ("auto", "ddp"):
+        raise ValueError(
+            "`strategy` must be 'auto' or 'ddp', with the whole model in every process, got "
+            f"{strategy!r}."
+        )
     if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         num_nodes = int(os.environ["WORLD_SIZE"]) // devices
@@ -39,11 +43,6 @@ def start(
         strategy=strategy,
         precision=precision,
     )
-    if not isinstance(fabric.strategy, SingleDeviceStrategy | DDPStrategy):
-        raise ValueError(
-            "`strategy` must keep the whole model in every process, as 'auto' and 'ddp' do, got "
-            f"{strategy!r}."
-        )
     if restarts() and fabric.world_size > 1 == num_nodes:
         _meet_again(fabric)
     fabric.launch()

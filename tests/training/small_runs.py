@@ -84,7 +84,11 @@ def side_by_side(function, *arguments, processes=2, store=None, restarts=0):
         in_child(function, *arguments, environment={**common, "RANK": rank, "LOCAL_RANK": rank})
         for rank in range(processes)
     ]
-    return [ended(process) for process in started]
+    try:
+        return [ended(process) for process in started]
+    finally:
+        for process in started:
+            process.kill()
 
 
 def fit_or_resume(experiment, folder):

@@ -113,7 +113,7 @@ def fit_and_lose_one(experiment, folder):
 
 def fit_late(experiment, folder):
     """One comes late, when the other has long found the addresses of the dead in the store."""
-    time.sleep(3 * rank())
+    time.sleep(2 * rank())
     fit(experiment, folder)
 
 

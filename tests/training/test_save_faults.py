@@ -10,6 +10,7 @@ import pytest
 from small_runs import small, traces
 
 from sfo.training.fit import fit
+from sfo.training.prepare import load_pairs
 
 CALLS = [(os, "fsync"), (os, "replace"), (os, "link"), (os, "fdopen"), (tempfile, "mkstemp")]
 
@@ -40,19 +41,20 @@ def fail_at(patch, place, error):
 def test_a_fault_at_any_call(tmp_path, error):
     """Odd calls are tried with one error, even ones with the other, beginning with the first."""
     experiment = small(epochs=2, batch_size=20)
-    fit(experiment, tmp_path / "whole")
+    pairs = {part: load_pairs(experiment, part) for part in ("train", "validation")}
+    fit(experiment, tmp_path / "whole", **pairs)
     errors, place = [], 1 + (error.errno == errno.EIO)
     while True:
         folder = tmp_path / f"{place}"
         with pytest.MonkeyPatch.context() as patch:
             made = fail_at(patch, place, error)
             try:
-                fit(experiment, folder)
+                fit(experiment, folder, **pairs)
             except ValueError as raised:
                 errors.append(str(raised))
         if len(made) < place:
             break
-        fit(experiment, folder, resume="auto")
+        fit(experiment, folder, resume="auto", **pairs)
         assert traces(folder) == traces(tmp_path / "whole")
         place += 2
     assert len(errors) > 15

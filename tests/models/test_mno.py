@@ -1,0 +1,126 @@
+from math import ceil
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from sfo.models import MNO
+from sfo.models.mno import StateSpaceMixer
+
+SMALL = dict(hidden_channels=8, n_layers=2, n_states=3)
+
+
+def parameters(inputs, outputs, d, layers, ratio):
+    """Lift, layers (mixer, two norms, two linear maps), norm and head, term by term."""
+    inner, rank, states = 2 * d, ceil(d / 16), 16
+    direction = inner * (rank + 2 * states) + inner * rank + inner + inner * states + inner
+    mixer = 2 * inner * d + 2 * inner + 2 * direction + inner * d
+    hidden = ratio * d
+    layer = mixer + 4 * d + (d + 1) * hidden + (hidden + 1) * d
+    return (inputs + 1) * d + layers * layer + 2 * d + (d + 1) * outputs
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "formula", "count"),
+    [
+        ("allen_cahn", parameters(2, 101, d=96, layers=3, ratio=1), 305_765),
+        ("diffusion_sorption", parameters(2, 101, d=96, layers=3, ratio=1), 305_765),
+        ("diffusion_reaction", parameters(2, 101, d=96, layers=3, ratio=1), 305_765),
+        ("cahn_hilliard", parameters(2, 101, d=96, layers=3, ratio=1), 305_765),
+        ("shallow_water", parameters(3, 101, d=96, layers=6, ratio=2), 712_517),
+        ("maxwell", parameters(12, 48, d=512, layers=4, ratio=1), 9_375_280),
+    ],
+)
+def test_presets_have_these_parameters(benchmark, formula, count):
+    with torch.device("meta"):
+        model = MNO.from_paper(benchmark)
+    assert sum(p.numel() for p in model.parameters()) == formula == count
+
+
+def test_mixer_is_the_formula_point_by_point():
+    mixer = StateSpaceMixer(5, expansion=2, n_states=3, rank=2).double()
+    for p in mixer.parameters():
+        torch.nn.init.normal_(p, std=0.5)
+    v = torch.randn(9, 2, 5, dtype=torch.float64)
+    u, z = F.silu(v @ mixer.enter.weight.T).split(10, dim=-1)
+    y = torch.zeros_like(u)
+    for k, order in enumerate([range(9), reversed(range(9))]):
+        h = torch.zeros(2, 10, 3, dtype=torch.float64)
+        rates = -torch.exp(mixer.log_rates[k]).T
+        for t in order:
+            low, b, c = (u[t] @ mixer.select[k].weight.T).split([2, 3, 3], dim=-1)
+            delta = torch.log1p(torch.exp(low @ mixer.step[k].weight.T + mixer.step[k].bias))
+            drive = (delta * u[t])[..., None] * b[:, None]
+            h = torch.exp(delta[..., None] * rates) * h + drive
+            y[t] += (h * c[:, None]).sum(-1) + mixer.skip[k] * u[t]
+    normal = F.layer_norm(y, (10,), mixer.norm.weight, mixer.norm.bias)
+    torch.testing.assert_close(mixer(v), (normal * z) @ mixer.leave.weight.T)
+
+
+def test_swapping_the_directions_turns_the_sequence_around():
+    mixer = StateSpaceMixer(6)
+    v = torch.randn(11, 2, 6)
+    forwards = mixer(v.flip(0)).flip(0)
+    with torch.no_grad():
+        for name, p in mixer.named_parameters():
+            if name in ("log_rates", "skip"):
+                p.copy_(p.flip(0).clone())
+    mixer.select, mixer.step = mixer.select[::-1], mixer.step[::-1]
+    torch.testing.assert_close(mixer(v), forwards)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 3)])
+def test_grid_is_read_row_by_row(shape):
+    """With the same weights, a field is the sequence of its rows."""
+    model = MNO(1, 2, len(shape), coordinates=False, **SMALL)
+    line = MNO(1, 2, 1, coordinates=False, **SMALL)
+    line.load_state_dict(model.state_dict())
+    a = torch.randn(2, 1, *shape)
+    torch.testing.assert_close(model(a).flatten(2), line(a.flatten(2)))
+
+
+def test_every_point_sees_every_other():
+    model = MNO(1, 1, **SMALL)
+    a = torch.randn(1, 1, 20, requires_grad=True)
+    for point in (0, 10, 19):
+        (gradient,) = torch.autograd.grad(model(a)[0, 0, point], a)
+        assert (gradient != 0).all()
+
+
+def test_steps_start_between_a_thousandth_and_a_tenth():
+    """Evenly on a logarithmic scale: half of them below a hundredth."""
+    delta = torch.cat([F.softplus(step.bias) for step in StateSpaceMixer(512).step])
+    assert 1e-3 <= delta.min() < 2e-3
+    assert 5e-2 < delta.max() <= 1e-1
+    assert 0.45 < (delta < 1e-2).double().mean() < 0.55
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_every_parameter_has_a_gradient(norm):
+    model = MNO(2, 4, 2, components=2, norm=norm, **SMALL)
+    model(torch.randn(3, 2, 5, 4)).square().sum().backward()
+    for p in model.parameters():
+        assert p.grad.isfinite().all()
+        assert p.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("n_dim", [1, 2, 3])
+def test_comes_back_from_disk_unchanged(n_dim, tmp_path):
+    model = MNO(1, 2, n_dim, rank=2, mlp_ratio=2, **SMALL)
+    a = torch.randn(2, 1, *[5] * n_dim)
+    loaded = MNO.from_pretrained(model.save_pretrained(tmp_path))
+    assert torch.equal(loaded(a), model(a))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(n_layers=0), "`n_layers` must be at least 1, got 0"),
+        (dict(n_states=-2), "`n_states` must be at least 1, got -2"),
+        (dict(rank=0), "`rank` must be at least 1, got 0"),
+        (dict(components=2), "`in_channels` must be a positive multiple of `components`"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        MNO(1, 1, **arguments)

@@ -1,0 +1,215 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from sfo.models import MPNN
+from sfo.models.mpnn import Neighbourhood, _MessageSums, message_sums_by_definition
+
+GRAPHS = [
+    ((9,), 3, "box", False),
+    ((9,), 3, "box", True),
+    ((7,), 3, "cross", True),
+    ((5, 6), 1, "box", False),
+    ((5, 6), 2, "box", True),
+    ((6, 5), 2, "cross", False),
+    ((3, 4, 5), 1, "box", True),
+    ((4, 3, 3), 1, "box", False),
+    ((4, 3, 3), 1, "cross", False),
+]
+
+
+def adjacency(shape, radius, neighbours, periodic):
+    """For all pairs of points whether they are neighbours, and x_i − x_j in units of spacings."""
+    index = torch.stack(torch.meshgrid(*map(torch.arange, shape), indexing="ij")).flatten(1).T
+    apart = index[:, None] - index
+    if periodic:
+        n = torch.tensor(shape)
+        apart = (apart + n // 2) % n - n // 2
+        # The nearest image, which is not unique half a period away: out of reach here.
+        assert radius <= (min(shape) - 1) // 2
+    near = (apart.abs().amax(-1) <= radius) & apart.any(-1)
+    if neighbours == "cross":
+        near &= (apart != 0).sum(-1) == 1
+    return near, apart
+
+
+def by_adjacency(model, a, theta, shape, radius, neighbours, periodic):
+    """The features f with a message for every pair of points, and the graph as a matrix."""
+    near, apart = adjacency(shape, radius, neighbours, periodic)
+    spacing = 1 / (torch.tensor(shape, dtype=a.dtype) - 1)
+    index = torch.stack(torch.meshgrid(*map(torch.arange, shape), indexing="ij")).flatten(1).T
+    u = a.flatten(2).mT
+    batch, n, _ = u.shape
+    x = (index * spacing).expand(batch, -1, -1)
+    theta = theta.expand(batch, n, -1)
+
+    def rows(v):
+        return v[:, :, None].expand(-1, -1, n, -1)
+
+    def columns(v):
+        return v[:, None].expand(-1, n, -1, -1)
+
+    def linear(part, *v):
+        return F.silu(F.linear(torch.cat(v, -1), part.weight, part.bias))
+
+    f = linear(model.encoder_out, linear(model.encoder, u, x, theta))
+    for layer in model.layers:
+        difference = [rows(u) - columns(u), (apart * spacing).expand(batch, -1, -1, -1)]
+        m = linear(layer.message, rows(f), columns(f), *difference, rows(theta))
+        m = linear(layer.message_out, m)
+        mean = (near[..., None] * m).sum(2) / near.sum(1)[:, None]
+        f = f + linear(layer.update_out, linear(layer.update, f, mean, theta))
+        f = (f - f.mean(1, keepdim=True)) / (f.var(1, keepdim=True, correction=0) + 1e-5).sqrt()
+    return f.mT.unflatten(2, shape)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_features_are_those_of_the_adjacency_matrix(graph):
+    shape, radius, neighbours, periodic = graph
+    settings = dict(radius=radius, neighbours=neighbours, periodic=periodic)
+    constants = (0.3, -2.0)
+    model = MPNN(
+        2, 3, len(shape), hidden_channels=6, n_layers=2, parameters=constants, **settings
+    ).double()
+    a = torch.randn(2, 2, *shape, dtype=torch.float64)
+    theta = torch.tensor(constants, dtype=torch.float64)
+    f = by_adjacency(model, a, theta, *graph)
+    torch.testing.assert_close(model(a), model.decoder(f))
+
+
+def test_message_sums_have_the_right_derivatives():
+    a = torch.randn(2, 3, 4, 5, dtype=torch.float64)
+    for periodic in (False, True):
+        graph = Neighbourhood(2, 1, "box", periodic)
+        edges = graph.edges((4, 5))
+        inputs = [a, graph.surround(torch.randn_like(a)), torch.randn(3, 3), torch.randn(3)]
+        inputs = [v.double().requires_grad_() for v in inputs]
+        out = message_sums_by_definition(*inputs, edges)
+        direction = torch.randn_like(out)
+        truth = torch.autograd.grad(out, inputs, direction)
+        fast = torch.autograd.grad(_MessageSums.apply(*inputs, edges), inputs, direction)
+        torch.testing.assert_close(fast, truth)
+    small = [torch.randn(*v.shape[:2], 3, 2) for v in inputs[:2]]
+    edges = Neighbourhood(2, 1, "cross", False).edges((3, 2))
+    small = [v.double().requires_grad_() for v in small] + inputs[2:]
+    assert torch.autograd.gradgradcheck(lambda *v: _MessageSums.apply(*v, edges), small)
+
+
+def test_neighbours_are_counted():
+    """Inside 26 or 6 on three axes; at a corner 7 or 3, unless the grid is periodic."""
+    a = torch.zeros(1, 1, 4, 4, 4)
+    for neighbours, periodic, inside, corner in [
+        ("box", False, 26, 7),
+        ("cross", False, 6, 3),
+        ("box", True, 26, 26),
+    ]:
+        degrees = Neighbourhood(3, 1, neighbours, periodic).degrees(a)[0, 0]
+        assert (degrees[1, 1, 1], degrees[0, 0, 0]) == (inside, corner)
+
+
+@pytest.mark.parametrize(
+    ("n_dim", "constants", "count"),
+    [(1, (1e-4, 5.0), 624_649), (1, (), 621_321), (2, (), 622_217)],
+)
+def test_autoregressive_parameters_as_published(n_dim, constants, count):
+    """PDENNEval's for Allen–Cahn, Diffusion–Sorption and Shallow Water."""
+    model = MPNN(10, 101, n_dim, window=10, parameters=constants)
+    assert sum(p.numel() for p in model.parameters()) == count
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "count"),
+    [("allen_cahn", 640_869), ("shallow_water", 641_765), ("maxwell", 645_680)],
+)
+def test_presets_have_the_stated_parameters(benchmark, count):
+    with torch.device("meta"):
+        model = MPNN.from_paper(benchmark)
+    assert sum(p.numel() for p in model.parameters()) == count
+
+
+def test_trajectory_starts_where_the_input_says():
+    """u(0) is the input channel of the field, or 0; later frames differ by t times a rate."""
+    model = MPNN(3, 12, hidden_channels=8, n_layers=1, start=(2, None, 0)).double()
+    a = torch.randn(2, 3, 16, dtype=torch.float64)
+    u = model(a).unflatten(1, (3, 4))
+    assert torch.equal(u[:, :, 0], torch.stack([a[:, 2], 0 * a[:, 0], a[:, 0]], dim=1))
+    plain = MPNN(3, 12, hidden_channels=8, n_layers=1).double()
+    plain.load_state_dict(model.state_dict())
+    rate = plain(a).unflatten(1, (3, 4))
+    torch.testing.assert_close(u[:, :, 2] - u[:, :, 0], 2 / 3 * rate[:, :, 2])
+
+
+def test_autoregressive_model_is_its_step_repeated():
+    """Three windows of 4 frames of 2 fields, cut at 11; the given frames are kept."""
+    model = MPNN(8, 22, 2, hidden_channels=20, n_layers=1, window=4, parameters=(0.5,)).double()
+    a = torch.randn(2, 8, 5, 6, dtype=torch.float64)
+    given = a.unflatten(1, (2, 4))
+    second = model.advance(given, 3 / 10)
+    third = model.advance(second, 7 / 10)
+    frames = model(a).unflatten(1, (2, 11))
+    torch.testing.assert_close(frames, torch.cat([given, second, third], 2)[:, :, :11])
+
+
+def test_a_step_moves_on_from_the_latest_frame():
+    """u(t₀ + k Δt) = u(t₀) + k Δt · rate, and the rate knows the time."""
+    graph = ((9,), 3, "box", False)
+    model = MPNN(4, 11, hidden_channels=20, n_layers=1, window=4).double()
+    a = torch.randn(2, 4, 9, dtype=torch.float64)
+    f = by_adjacency(model, a, torch.tensor([0.3], dtype=torch.float64), *graph)
+    stride = model.decoder.first.stride[0]
+    pieces = f.mT.unfold(2, model.decoder.first.kernel_size[0], stride)
+    first = F.silu(pieces @ model.decoder.first.weight[:, 0].T + model.decoder.first.bias)
+    pieces = first.unfold(2, 14, 1).flatten(3)
+    rate = pieces @ model.decoder.second.weight.flatten() + model.decoder.second.bias
+    elapsed = torch.arange(1, 5)[:, None] / 10
+    truth = a[:, -1:] + elapsed * rate.mT
+    torch.testing.assert_close(model.advance(a[:, None], 0.3)[:, 0], truth)
+
+
+@pytest.mark.parametrize("shape", [(9,), (5, 6), (3, 4, 3)])
+@pytest.mark.parametrize("window", [None, 2])
+def test_every_parameter_learns_and_comes_back_from_disk(shape, window, tmp_path):
+    start = (1,) if window is None else ()
+    settings = dict(hidden_channels=16, n_layers=2, window=window, start=start, parameters=(0.1,))
+    model = MPNN(2, 6, len(shape), **settings)
+    a = torch.randn(2, 2, *shape)
+    u = model(a)
+    u.square().sum().backward()
+    assert all(p.grad.isfinite().all() and p.grad.abs().sum() > 0 for p in model.parameters())
+    loaded = MPNN.from_pretrained(model.save_pretrained(tmp_path))
+    assert torch.equal(loaded(a), u)
+
+
+def test_mixed_precision_keeps_the_map():
+    """The fast sums are for one precision; elsewhere the definition works."""
+    model = MPNN(1, 2, hidden_channels=8, n_layers=2)
+    a = torch.randn(2, 1, 12)
+    with torch.autocast("cpu", torch.bfloat16):
+        u = model(a)
+        u.float().square().sum().backward()
+    assert u.dtype == torch.bfloat16
+    torch.testing.assert_close(u.float(), model(a), atol=0.05, rtol=0)
+
+
+def test_grids_with_too_few_points_are_refused():
+    with pytest.raises(ValueError, match="every axis must have at least 7 points, got the grid"):
+        MPNN(1, 1, hidden_channels=4)(torch.zeros(1, 1, 6))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(neighbours="all"), "`neighbours` must be one of 'box', 'cross', got 'all'"),
+        (dict(n_dim=4), "`n_dim` must be 1, 2 or 3, got 4"),
+        (dict(radius=0), "`radius` must be at least 1, got 128, 6 and 0"),
+        (dict(start=(4,)), "`start` must hold input channels 0..3 or None, got \\(4,\\)"),
+        (dict(start=(0, 1, 2)), "`out_channels` must be two or more time steps of each"),
+        (dict(window=3), "`window` must divide in_channels=4"),
+        (dict(window=2, out_channels=4), "`out_channels` must be more than 2 time steps of each"),
+        (dict(window=2, start=(0,)), "`start` must be empty if there is a `window`"),
+        (dict(window=2, hidden_channels=8), "`hidden_channels` must be at least 15 for a window"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        MPNN(**{"in_channels": 4, "out_channels": 20, **arguments})
