@@ -42,22 +42,12 @@ class StateSpaceMixer(nn.Module):
         self.split = (rank, n_states, n_states)
         self.enter = nn.Linear(channels, 2 * inner, bias=False)
         self.select = nn.ModuleList(nn.Linear(inner, sum(self.split), bias=False) for _ in range(2))
-        self.step = nn.ModuleList(nn.Linear(rank, inner) for _ in range(2))
+        self.step = nn.ModuleList(_step_map(rank, inner) for _ in range(2))
         rates = torch.arange(1, n_states + 1.0).log()[:, None]
         self.log_rates = nn.Parameter(rates.repeat(2, 1, inner))
         self.skip = nn.Parameter(torch.ones(2, inner))
         self.norm = nn.LayerNorm(inner)
         self.leave = nn.Linear(inner, channels, bias=False)
-        self.reset_steps()
-
-    def reset_steps(self, shortest: float = 1e-3, longest: float = 1e-1) -> None:
-        """Let Δ start between these, evenly on a logarithmic scale."""
-        for step in self.step:
-            nn.init.uniform_(step.weight, -(step.in_features**-0.5), step.in_features**-0.5)
-            with torch.no_grad():
-                delta = step.bias.uniform_(log(shortest), log(longest)).exp_()
-                # The inverse of softplus.
-                delta.add_(torch.log(-torch.expm1(-delta)))
 
     def forward(self, v: Sequence) -> Sequence:
         u, z = F.silu(self.enter(v)).chunk(2, dim=-1)
@@ -68,6 +58,17 @@ class StateSpaceMixer(nn.Module):
         delta, b, c = self.select[direction](u).split(self.split, dim=-1)
         delta = F.softplus(self.step[direction](delta))
         return selective_scan(u, delta, -self.log_rates[direction].exp(), b, c)
+
+
+def _step_map(rank: int, channels: int) -> nn.Linear:
+    """W_Δ and w such that Δ starts in 0.001..0.1, evenly on a logarithmic scale."""
+    step = nn.Linear(rank, channels)
+    nn.init.uniform_(step.weight, -(rank**-0.5), rank**-0.5)
+    with torch.no_grad():
+        delta = step.bias.uniform_(log(1e-3), log(1e-1)).exp_()
+        # The inverse of softplus.
+        delta.add_(torch.log(-torch.expm1(-delta)))
+    return step
 
 
 class MNOLayer(nn.Module):
@@ -128,10 +129,10 @@ class MNO(Operator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        **dict.fromkeys(
-            ("allen_cahn", "diffusion_sorption", "diffusion_reaction", "cahn_hilliard"),
-            dict(in_channels=1, out_channels=101),
-        ),
+        "allen_cahn": dict(in_channels=1, out_channels=101),
+        "diffusion_sorption": dict(in_channels=1, out_channels=101),
+        "diffusion_reaction": dict(in_channels=1, out_channels=101),
+        "cahn_hilliard": dict(in_channels=1, out_channels=101),
         "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2, n_layers=6, mlp_ratio=2),
         # Two input and eight output steps of the six components of (E, H).
         "maxwell": dict(

@@ -18,7 +18,8 @@ def learning_rate(config: TrainConfig, step: int, steps_per_epoch: int) -> float
     """
     peak, total = config.learning_rate, config.epochs * steps_per_epoch
     if config.schedule == "step":
-        return peak * config.decay ** (step // steps_per_epoch // config.decay_every)
+        every = config.decay_every or max(1, config.epochs // 5)
+        return peak * config.decay ** (step // steps_per_epoch // every)
     if config.schedule == "cosine":
         return _cosine(peak, 0.0, step / total)
     if config.schedule == "one_cycle":

@@ -76,7 +76,7 @@ def test_single_precision_keeps_five_digits():
 
 
 def test_doubling_is_the_recurrence():
-    u, delta, a, b, c = inputs = example()
+    inputs = example()
     for fast, slow in zip(
         with_gradients(lambda u, delta, *rest: scan_by_doubling(delta * u, delta, *rest), inputs),
         with_gradients(recurrence, inputs),

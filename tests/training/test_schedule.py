@@ -71,3 +71,11 @@ def test_cosine_is_that_of_torch_and_ends_at_0():
 
 def test_constant():
     assert set(our_rates(2, epochs=3, schedule="constant")) == {3e-3}
+
+
+def test_left_out_the_rate_is_halved_four_times_whatever_the_epochs():
+    """As the paper's 100 of 500 epochs; a longer run must not decay to nothing."""
+    for epochs in (2, 5, 100, 1000):
+        config = TrainConfig(epochs=epochs, decay_every=None)
+        last = learning_rate(config, epochs * 7 - 1, 7)
+        assert last >= config.learning_rate / 16
