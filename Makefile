@@ -13,7 +13,7 @@ test: .venv/.dev lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow and not peers"
 
 test-slow: .venv/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "slow and not peers"
 
 test-peers: .venv/.peers
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m peers tests/peers
