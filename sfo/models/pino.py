@@ -10,12 +10,13 @@ from sfo.registry import MODELS
 class PINO(FNO):
     """An FNO that is trained to solve its equation as well as to match its data.
 
-        loss = data + initial · ‖û(0) − a‖² / ‖a‖² + physics · ‖∂û/∂t − rhs(û)‖² / scale
+        loss = ‖û − u‖ / ‖u‖ + initial · ‖û(0) − a‖ / ‖a‖ + physics · f(û)
 
-    The network is that of `FNO`, to the last parameter (Li et al., "Physics-Informed Neural
-    Operator for Learning Partial Differential Equations", 2021). What differs is the loss: see
-    `sfo.training.physics`. Its weights, `TRAINING`, have the ratio 10 : 2 : 1 of data, initial
-    frame and equation that PDENNEval uses; those of the SFO paper are not known.
+    with f the relative residual of the equation, see `sfo.training.physics`. The network is
+    `FNO`, to the last parameter; the loss is what differs (Li et al., "Physics-Informed Neural
+    Operator for Learning Partial Differential Equations", 2021). The weights, `TRAINING`, have
+    the ratio 10 : 2 : 1 of data, initial frame and equation that PDENNEval uses; those of the
+    SFO paper are not known.
 
     On shallow water the paper's count, 478,277, is that of a network that predicts the depth
     alone, of which the equation cannot be asked. Trained on the benchmark as it is stated,

@@ -42,20 +42,20 @@ def selective_scan(
     u, delta, b, c = (part.to(a.dtype) for part in (u, delta, b, c))
     with torch.autocast(u.device.type, enabled=False):
         if torch.compiler.is_compiling():
-            return scan_by_doubling(delta * u, delta, a, b, c)
-        return _Scan.apply(delta * u, delta, a, b, c)
+            return scan_by_doubling(u, delta, a, b, c)
+        return _Scan.apply(u, delta, a, b, c)
 
 
 def scan_by_doubling(
-    x: Signal, delta: Signal, a: Float[Tensor, "state channel"], b: Coefficients, c: Coefficients
+    u: Signal, delta: Signal, a: Float[Tensor, "state channel"], b: Coefficients, c: Coefficients
 ) -> Signal:
-    """The same for x = Δ u in plain torch, with all states in memory.
+    """The same in plain torch, with all states in memory.
 
     A state has taken in one point at first, then 2, 4, 8, …: O(log time) operations, but
     O(time log time) work. For compilers and second derivatives.
     """
     decay = torch.exp(delta[:, :, None] * a)
-    h = x[:, :, None] * b[..., None]
+    h = (delta * u)[:, :, None] * b[..., None]
     reach = 1
     while reach < len(h):
         h = torch.cat([h[:reach], h[reach:] + decay[reach:] * h[:-reach]])
@@ -98,67 +98,68 @@ class Block(NamedTuple):
 
 
 class _Scan(torch.autograd.Function):
-    """The scan of x = Δ u, block by block of the batch and piece by piece of the sequence."""
+    """The scan, block by block of the batch and piece by piece of the sequence."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        ctx.block = block = Block.fitting(x.shape[1], a)
-        pieces = list(block.pieces(len(x)))
-        y = torch.empty_like(x)
-        starts = x.new_zeros(len(pieces), x.shape[1], *a.shape)
-        for rows in _rows(x, block):
+    def forward(ctx: Any, u: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        ctx.block = block = Block.fitting(u.shape[1], a)
+        pieces = list(block.pieces(len(u)))
+        y = torch.empty_like(u)
+        starts = u.new_zeros(len(pieces), u.shape[1], *a.shape)
+        for rows in _rows(u, block):
             state = starts[0, rows]
             for piece, (times, lanes) in enumerate(pieces):
                 starts[piece, rows] = state
                 part = (times, rows)
-                _, states = _states(x[part], delta[part], a, b[part], state, lanes)
+                _, states = _states(u[part], delta[part], a, b[part], state, lanes)
                 y[part] = (c[part][:, :, None] @ states[1:])[:, :, 0]
                 state = states[-1]
-        ctx.save_for_backward(x, delta, a, b, c, starts)
+        ctx.save_for_backward(u, delta, a, b, c, starts)
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, ...]:
         *inputs, starts = ctx.saved_tensors
         if torch.is_grad_enabled():
-            y = scan_by_doubling(*inputs)
-            return torch.autograd.grad(y, inputs, dy, create_graph=True)
-        x, delta, a, b, c = inputs
-        dx, ddelta, db, dc = map(torch.empty_like, (x, delta, b, c))
+            _, gradient = torch.func.vjp(scan_by_doubling, *inputs)
+            return gradient(dy)
+        u, delta, a, b, c = inputs
+        du, ddelta, db, dc = map(torch.empty_like, (u, delta, b, c))
         da = torch.zeros_like(a)
-        pieces = list(enumerate(ctx.block.pieces(len(x))))
-        for rows in _rows(x, ctx.block):
+        pieces = list(enumerate(ctx.block.pieces(len(u))))
+        for rows in _rows(u, ctx.block):
             arriving = torch.zeros_like(starts[0, rows])
             for piece, (times, lanes) in reversed(pieces):
                 part = (times, rows)
                 start = starts[piece, rows]
-                decay, states = _states(x[part], delta[part], a, b[part], start, lanes)
+                decay, states = _states(u[part], delta[part], a, b[part], start, lanes)
                 dc[part] = (dy[part][:, :, None] @ states[1:].mT)[:, :, 0]
                 dh = c[part][..., None] * dy[part][:, :, None]
                 _sweep(dh, decay, arriving, lanes, backwards=True)
-                dx[part] = (b[part][:, :, None] @ dh)[:, :, 0]
-                db[part] = (x[part][:, :, None] @ dh.mT)[:, :, 0]
+                dx = (b[part][:, :, None] @ dh)[:, :, 0]
+                db[part] = ((delta[part] * u[part])[:, :, None] @ dh.mT)[:, :, 0]
                 before = dh.mul_(decay)
                 arriving = before[0].clone()
                 exponent = before.mul_(states[:-1])
-                ddelta[part] = (exponent * a).sum(-2)
+                du[part] = dx * delta[part]
+                ddelta[part] = (exponent * a).sum(-2).addcmul_(dx, u[part])
                 da += (exponent * delta[part][:, :, None]).sum((0, 1))
-        return dx, ddelta, da, db, dc
+        return du, ddelta, da, db, dc
 
 
-def _rows(x: Tensor, block: Block) -> list[slice]:
-    return [slice(start, start + block.rows) for start in range(0, x.shape[1], block.rows)]
+def _rows(u: Tensor, block: Block) -> list[slice]:
+    return [slice(start, start + block.rows) for start in range(0, u.shape[1], block.rows)]
 
 
 def _states(
-    x: Tensor, delta: Tensor, a: Tensor, b: Tensor, start: Tensor, lanes: int
+    u: Tensor, delta: Tensor, a: Tensor, b: Tensor, start: Tensor, lanes: int
 ) -> tuple[States, States]:
     """The decay at each point of a piece, and the states from the one before it on."""
     # On a CPU exp2 takes half the time of exp.
     decay = (delta[:, :, None] * (a * log2(e))).exp2_()
-    states = x.new_empty(len(x) + 1, *start.shape)
+    states = u.new_empty(len(u) + 1, *start.shape)
     states[0] = start
-    torch.mul(x[:, :, None], b[..., None], out=states[1:])
+    torch.mul((delta * u)[:, :, None], b[..., None], out=states[1:])
     _sweep(states[1:], decay, decay[0] * start, lanes)
     return decay, states
 

@@ -68,6 +68,8 @@ class RunFolder:
             except Timeout:
                 raise ValueError(f"{self} is in use: another process is training there.") from None
         try:
+            for left_by_a_kill in self.path.glob(".*.json*.????????"):
+                left_by_a_kill.unlink(missing_ok=True)
             goes_on = self._goes_on(experiment, resume)
             if not goes_on:
                 self.write("environment.json", json.dumps(environment(), indent=2) + "\n")

@@ -298,8 +298,8 @@ class Loop:
 def optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """The optimizer of a run; its rate is set at every step."""
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.optimizer]
-    # All parameters in one kernel: 0.8 ms instead of 6.6 at 300,000 parameters. It takes no
-    # complex ones, and leaves Fabric no way to clip gradients that are scaled.
+    # All parameters in one kernel: 1 to 2 % of a 1D step are saved. It takes no complex ones,
+    # and leaves Fabric no way to clip gradients that are scaled.
     real = all(parameter.is_floating_point() for parameter in model.parameters())
     fused = real and config.precision != "16-mixed"
     return kind(model.parameters(), weight_decay=config.weight_decay, fused=fused)

@@ -78,7 +78,7 @@ def test_single_precision_keeps_five_digits():
 def test_doubling_is_the_recurrence():
     inputs = example()
     for fast, slow in zip(
-        with_gradients(lambda u, delta, *rest: scan_by_doubling(delta * u, delta, *rest), inputs),
+        with_gradients(scan_by_doubling, inputs),
         with_gradients(recurrence, inputs),
         strict=True,
     ):
@@ -91,6 +91,8 @@ def test_derivatives_are_right(monkeypatch):
     inputs = example(n=7, batch=2, states=2, channels=2)
     assert torch.autograd.gradcheck(selective_scan, inputs)
     assert torch.autograd.gradgradcheck(selective_scan, inputs)
+    fixed = [inputs[0], *(x.detach() for x in inputs[1:])]
+    assert torch.autograd.gradgradcheck(selective_scan, fixed)
 
 
 def test_constant_coefficients_give_a_geometric_series():
@@ -129,7 +131,7 @@ def test_few_states_are_kept_for_the_backward_pass():
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()), lambda x: x):
         selective_scan(*inputs)
     states = 256 * 2 * 16 * 32
-    assert sum(kept) < states / 16 + 2 * sum(x.numel() for x in inputs)
+    assert sum(kept) <= states / 16 + sum(x.numel() for x in inputs)
 
 
 def test_autocast_does_not_touch_the_recurrence():

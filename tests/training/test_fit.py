@@ -13,7 +13,9 @@ import torch
 from small_runs import small, traces
 from torch import nn
 
+from sfo.registry import MODELS
 from sfo.training import checkpoint, folder
+from sfo.training.config import Experiment
 from sfo.training.fit import Diverged, fit, load_best
 from sfo.training.folder import RunFolder
 from sfo.training.loop import Loop, optimizer
@@ -69,6 +71,20 @@ def test_the_model_of_a_run_is_its_best(tmp_path):
     assert float(errors.mean()) == pytest.approx(min(r["validation"] for r in run.history))
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == run.history
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS.names())
+def test_every_model_is_trained_and_found_again(tmp_path, name):
+    """Registering a model tests it: its best weights give the error that was written down."""
+    train = dict(epochs=2, ema=0.9, normaliser="standard")
+    experiment = Experiment.of("allen_cahn", name, scale="smoke", train=train)
+    run = fit(experiment, tmp_path)
+    assert run.history[1]["loss"] < run.history[0]["loss"]
+    validation = load_pairs(experiment, "validation")
+    with torch.no_grad():
+        errors = relative_l2(load_best(tmp_path)(validation.a), validation.u)
+    assert float(errors.mean()) == pytest.approx(min(r["validation"] for r in run.history))
 
 
 def test_the_average_is_what_is_validated_and_kept(tmp_path):

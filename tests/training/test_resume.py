@@ -21,6 +21,7 @@ RUNS = {
     "the paper's": small(),
     "a checkpoint a step": small(checkpoint_every=1),
     "every second step, rarely validated": small(checkpoint_every=2, validate_every=2),
+    "best before the last": small(learning_rate=0.03, schedule="constant", checkpoint_every=4),
     "threads": small(checkpoint_every=1, loader_workers=2),
     "average, clip, one cycle": small(
         checkpoint_every=1, ema=0.9, clip=0.5, schedule="one_cycle", loader_workers=1
@@ -43,6 +44,7 @@ DEATHS = [
     (os, "link", 1),
     (Loop, "_train_step", 3),
     (os, "fsync", 7),
+    (Loop, "_train_step", 5),
 ]
 
 
@@ -60,8 +62,10 @@ def test_killed_at_chosen_moments(tmp_path, name):
         killed = in_child(fit_and_die, experiment, tmp_path / "killed", *death)
         kills += ended(killed) == -signal.SIGKILL
     fit(experiment, tmp_path / "killed", resume=True)
-    assert kills > 3
+    assert kills > 6
     assert traces(tmp_path / "killed") == traces(tmp_path / "whole")
+    left = {path.name for path in (tmp_path / "killed").rglob(".*")}
+    assert left == {".lock"}
 
 
 def test_random_numbers_go_on(tmp_path, monkeypatch):
