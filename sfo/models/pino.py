@@ -1,7 +1,5 @@
 """The Physics-Informed Neural Operator (PINO)."""
 
-from typing import Any, ClassVar
-
 from sfo.models.fno import FNO
 from sfo.registry import MODELS
 
@@ -14,9 +12,8 @@ class PINO(FNO):
 
     with f the relative residual of the equation, see `sfo.training.physics`. The network is
     `FNO`, to the last parameter; the loss is what differs (Li et al., "Physics-Informed Neural
-    Operator for Learning Partial Differential Equations", 2021). The weights, `TRAINING`, have
-    the ratio 10 : 2 : 1 of data, initial frame and equation that PDENNEval uses; those of the
-    SFO paper are not known.
+    Operator for Learning Partial Differential Equations", 2021). By default the weights are
+    0.2 and 0.1, PDENNEval's ratio of 10 : 2 : 1; those of the SFO paper are not known.
 
     On shallow water the paper's count, 478,277, is that of a network that predicts the depth
     alone, of which the equation cannot be asked. Trained on the benchmark as it is stated,
@@ -31,6 +28,3 @@ class PINO(FNO):
         >>> sum(p.numel() for p in model.parameters())
         300325
     """
-
-    TRAINING: ClassVar[dict[str, Any]] = dict(physics=0.1, initial=0.2)
-    """What its training adds to a benchmark's protocol."""
