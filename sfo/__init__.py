@@ -6,4 +6,4 @@ from sfo.models.build import build_model
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
 __all__ = ["BASES", "BENCHMARKS", "MODELS", "SFO", "build_model", "load_benchmark", "load_file"]
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 import sfo
-from sfo.commands import data, training
+from sfo.commands import data, studies, training
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
 
@@ -132,6 +132,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": training.resume,
     "evaluate": training.evaluate,
     "predict": training.predict,
+    "reproduce": studies.reproduce,
     "theory": theory,
     "modes": modes,
     "list": names,

@@ -1,7 +1,6 @@
 """Equally spaced grids on boxes: coordinates, spacing, strides, and the band along the boundary."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,14 +64,27 @@ class Grid:
         return torch.meshgrid(*self.coordinates(), indexing="ij")
 
     def subsample(self, stride: int) -> "Grid":
-        """Every `stride`-th point along each axis, the first one included."""
-        if stride < 1 or any(n % stride for n in self.shape):
+        """Every `stride`-th point along each axis, the first one included.
+
+        A stride that does not divide an axis leaves a gap of another size at its end: the box
+        then ends one new spacing after the last point, and the grid is periodic no more.
+
+        Example:
+            >>> Grid((10,), (0.0,), (10.0,)).subsample(4)
+            Grid(shape=(3,), lower=(0.0,), upper=(12.0,), offset=0.0, periodic=False)
+        """
+        if not 1 <= stride <= min(self.shape):
             raise ValueError(
-                f"`stride` must divide every axis of the grid {self.shape}, got {stride}; "
-                f"possible: {', '.join(map(str, common_divisors(self.shape)))}."
+                f"`stride` must be between 1 and the points of every axis of {self.shape}, "
+                f"got {stride}."
             )
-        shape = tuple(n // stride for n in self.shape)
-        return Grid(shape, self.lower, self.upper, self.offset / stride, self.periodic)
+        if stride == 1:
+            return self
+        shape = tuple(-(-n // stride) for n in self.shape)
+        divides = all(n % stride == 0 for n in self.shape)
+        ends = zip(self.lower, self.upper, self.shape, shape, self.spacing, strict=True)
+        upper = tuple(b if n % stride == 0 else a + kept * stride * h for a, b, n, kept, h in ends)
+        return Grid(shape, self.lower, upper, self.offset / stride, self.periodic and divides)
 
     def boundary_band(self, fraction: float = 0.1) -> Tensor:
         """True on the points within ⌊fraction · n⌋ of an end of any axis.
@@ -106,8 +118,3 @@ class Grid:
         """The grid that `to_dict` wrote."""
         rows = {k: tuple(entries[k]) for k in ("shape", "lower", "upper")}
         return cls(**{**entries, **rows})
-
-
-def common_divisors(shape: Sequence[int]) -> list[int]:
-    """All strides that divide every axis."""
-    return [r for r in range(1, min(shape) + 1) if all(n % r == 0 for n in shape)]

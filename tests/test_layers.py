@@ -20,8 +20,8 @@ MAY_IMPORT = {
     "data": {"pdes"},
     "training": {"pdes", "data", "models"},
     "evaluation": {"data", "models"},
-    "experiments": {"data", "models", "training", "evaluation", "report"},
-    "report": {"bases", "theory", "data", "evaluation"},
+    "experiments": {"data", "models", "training", "evaluation"},
+    "report": {"bases", "theory", "data", "evaluation", "experiments"},
 }
 
 

@@ -32,7 +32,7 @@ from sfo.registry import BENCHMARKS
 
 ONE_AXIS = {
     "smoke": Scale(samples=24, n=256, stored=4, frames=11),
-    "desk": Scale(samples=1000, n=1024, stored=4, frames=101),
+    "desk": Scale(samples=625, n=1024, stored=4, frames=101),
     "paper": Scale(samples=10_000, n=1024, stride=4, frames=101),
 }
 

@@ -1,4 +1,4 @@
-"""A Record: what a run measured, in one JSON file that says when it was changed."""
+"""What a run measured, in JSON files that show when they were changed."""
 
 import hashlib
 import json
@@ -43,9 +43,8 @@ class Record:
     version: str = sfo.__version__
 
     def to_json(self) -> str:
-        """With a SHA-256 of the rest, so that an edit shows."""
+        """As text, sealed."""
         entries = {
-            "format": FORMAT,
             "version": self.version,
             "experiment": self.experiment.model_dump(mode="json"),
             "parameters": self.parameters,
@@ -54,25 +53,14 @@ class Record:
             "epochs": self.epochs,
             "errors": asdict(self.errors),
         }
-        entries = _strict(entries)
-        return json.dumps({**entries, "sha256": _sha256(entries)}, indent=1, allow_nan=False) + "\n"
+        return seal(entries)
 
     @classmethod
     def from_json(cls, text: str) -> "Record":
         """The Record that `to_json` wrote."""
-        try:
-            entries = json.loads(text)
-            seal = entries.pop("sha256")
-        except (ValueError, KeyError, AttributeError) as error:
-            raise RecordError("is not a Record") from error
-        if entries.get("format") != FORMAT:
-            raise RecordError(f"has the format {entries.get('format')}, not {FORMAT}")
-        if _sha256(entries) != seal:
-            raise RecordError("was changed after it was written: its SHA-256 does not match")
-        del entries["format"]
-        errors = {k: _numbers(v) for k, v in entries.pop("errors").items()}
-        experiment = Experiment.model_validate(entries.pop("experiment"))
-        return cls(experiment=experiment, errors=Errors(**errors), **_numbers(entries))
+        entries = unseal(text)
+        errors = Errors(**entries.pop("errors"))
+        return cls(**{**entries, "experiment": Experiment(**entries["experiment"])}, errors=errors)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it, whole or not at all."""
@@ -85,6 +73,54 @@ class Record:
             return cls.from_json(Path(path).read_text())
         except RecordError as error:
             raise RecordError(f"{path} {error}.") from error
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What else was measured on a trained model, beyond its errors.
+
+    Args:
+        experiment: What was trained.
+        kind: What was measured, a name in `sfo.experiments.findings`.
+        values: The numbers.
+        version: Of the package that measured.
+    """
+
+    experiment: Experiment
+    kind: str
+    values: dict[str, Any]
+    version: str = sfo.__version__
+
+    def to_json(self) -> str:
+        """As text, sealed."""
+        return seal({**vars(self), "experiment": self.experiment.model_dump(mode="json")})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Finding":
+        """The finding that `to_json` wrote."""
+        entries = unseal(text)
+        return cls(**{**entries, "experiment": Experiment(**entries["experiment"])})
+
+
+def seal(entries: dict[str, Any]) -> str:
+    """JSON with a SHA-256 of the rest, so that an edit shows."""
+    entries = _strict({"format": FORMAT, **entries})
+    return json.dumps({**entries, "sha256": _sha256(entries)}, indent=1, allow_nan=False) + "\n"
+
+
+def unseal(text: str) -> dict[str, Any]:
+    """What `seal` was given, or a `RecordError` that ends a sentence about the file."""
+    try:
+        entries = json.loads(text)
+        seal = entries.pop("sha256")
+    except (ValueError, KeyError, AttributeError) as error:
+        raise RecordError("is not a Record") from error
+    if entries.get("format") != FORMAT:
+        raise RecordError(f"has the format {entries.get('format')}, not {FORMAT}")
+    if _sha256(entries) != seal:
+        raise RecordError("was changed after it was written: its SHA-256 does not match")
+    del entries["format"]
+    return _numbers(entries)
 
 
 def _sha256(entries: dict[str, Any]) -> str:

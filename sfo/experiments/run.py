@@ -55,7 +55,7 @@ def run(
     if cost:
         folder.write("cost.json", json.dumps(_cost(trained, test), indent=1) + "\n")
     if picture:
-        from sfo.report.predictions import prediction_figure
+        from sfo.evaluation.predictions import prediction_figure
 
         figure = prediction_figure(test, predict(trained.model, test), record.errors.per_sample)
         figure.savefig(folder.path / "predictions.png", dpi=110)

@@ -53,10 +53,12 @@ def build_model(
     if train_shape is not None and "train_shape" in inspect.signature(kind).parameters:
         settings = {"train_shape": tuple(train_shape), **settings}
     if preset == "paper":
+        if train_shape is not None:
+            paper = kind.on_grid(paper, train_shape)
         return kind(**channels, **{**paper, **settings})
     if preset == "default":
         return kind(**channels, **settings)
     recommended = getattr(kind, "recommended", None)
     if recommended is None:
         raise ValueError(f"{name} has no recommended settings; use preset='paper' or 'default'.")
-    return recommended(**channels, **settings)
+    return recommended(**channels, **{**kind.RECOMMENDED.get(benchmark, {}), **settings})

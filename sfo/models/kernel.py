@@ -166,7 +166,7 @@ class KernelModes:
         shape = tuple(shape)
         if self.train_shape is None:
             self.train_shape = shape
-        key = (shape, self.train_shape, dtype, device)
+        key = (shape, self.train_shape, self.transfer, dtype, device)
         if key not in self._spectra:
             self._spectra[key] = self._build(shape, dtype, device)
         return self._spectra[key]

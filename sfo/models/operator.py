@@ -1,6 +1,7 @@
 """What every operator here has in common: its interface, its input checks, and its frame."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,6 +29,9 @@ class Operator(Pretrained, nn.Module):
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {}
     """The paper's settings for each benchmark where they differ from the constructor's."""
+
+    RECOMMENDED: ClassVar[dict[str, dict[str, Any]]] = {}
+    """What the model's own `recommended` settings change for a benchmark, if it has such."""
 
     extra: ClassVar[str | None] = None
     """The optional dependencies that the model needs, as in `pip install sfo-torch[peers]`."""
@@ -69,6 +73,11 @@ class Operator(Pretrained, nn.Module):
                 f"{', '.join(sorted(cls.PAPER))}."
             )
         return cls(**{**cls.PAPER[benchmark], **overrides})
+
+    @classmethod
+    def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
+        """A preset's settings as a grid of this shape can bear them."""
+        return settings
 
     def save_checkpoint(self, save_folder: str | os.PathLike[str], save_name: str) -> None:
         """Write the state where neuraloperator's trainer asks for it and looks when it resumes.

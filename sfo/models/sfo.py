@@ -1,5 +1,6 @@
 """The Spectral Filtering Operator (SFO)."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, cast
 
@@ -85,6 +86,13 @@ class SFO(LayeredOperator):
         "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
         # Two input and eight output steps of the six components of (E, H).
         "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, hidden_channels=32, components=6),
+    }
+
+    RECOMMENDED: ClassVar[dict[str, dict[str, Any]]] = {
+        # Walls and inlets make places differ.
+        "diffusion_sorption": dict(coordinates=True),
+        "shallow_water": dict(coordinates=True),
+        "maxwell": dict(coordinates=True, hidden_channels=32),
     }
 
     def __init__(
@@ -199,6 +207,12 @@ class SFO(LayeredOperator):
             coordinates=False,
         )
         return cls(in_channels, out_channels, n_dim, **{**settings, **overrides})
+
+    @classmethod
+    def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
+        """No more modes than points, as the paper does on coarse grids."""
+        n_modes = settings.get("n_modes", inspect.signature(cls).parameters["n_modes"].default)
+        return {**settings, "n_modes": min(n_modes, *shape)}
 
     @property
     def kernels(self) -> list[SpectralKernel]:

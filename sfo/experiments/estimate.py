@@ -1,0 +1,109 @@
+"""How long a run will take: the time of one training step, measured once and remembered.
+
+What a physics loss costs on top is not in it.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from sfo.data.load import data_folder
+from sfo.models.pretrained import write_atomically
+from sfo.registry import BENCHMARKS
+from sfo.training.config import Experiment
+from sfo.training.loss import relative_l2
+from sfo.training.prepare import DataShape, build
+
+TRAINED = 0.8
+"""Share of the samples that train."""
+
+
+class Estimates:
+    """Expected seconds of runs on one thread of this machine.
+
+    Args:
+        path: Where measured steps are remembered; None: beside the data.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or data_folder().parent / "step-seconds.json"
+        self._known: dict[str, float] = {}
+        if self.path.exists():
+            self._known = json.loads(self.path.read_text())
+
+    def seconds(self, experiment: Experiment) -> float:
+        """Of the whole run: steps times the time of one."""
+        return batches(experiment) * experiment.train.epochs * self.step(experiment)
+
+    def step(self, experiment: Experiment) -> float:
+        """Of one training step."""
+        key = json.dumps(
+            [
+                experiment.data.model_dump(mode="json", exclude={"seed"}),
+                experiment.model.model_dump(mode="json"),
+                experiment.train.batch_size,
+            ]
+        )
+        if key not in self._known:
+            self._known[key] = _measure(experiment)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.path, (json.dumps(self._known, indent=1) + "\n").encode())
+        return self._known[key]
+
+
+def batches(experiment: Experiment) -> int:
+    """Steps of an epoch."""
+    scale = BENCHMARKS[experiment.data.benchmark].scale(experiment.data.scale)
+    samples = int(TRAINED * (experiment.data.samples or scale.samples))
+    return -(-samples // experiment.train.batch_size)
+
+
+def _measure(experiment: Experiment) -> float:
+    """The second of two steps; the first alone if it is long."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        step = training_step(experiment)
+        seconds = 0.0
+        for _ in range(2):
+            start = time.perf_counter()
+            step()
+            seconds = time.perf_counter() - start
+            if seconds > 1:
+                break
+        return seconds
+    finally:
+        torch.set_num_threads(threads)
+
+
+def training_step(experiment: Experiment) -> Callable[[], None]:
+    """A step of an experiment's model on random numbers of its data's shape, without physics."""
+    shape = data_shape(experiment)
+    model = build(experiment, shape)
+    optimizer = torch.optim.Adam(model.parameters(), experiment.train.learning_rate)
+    batch = experiment.train.batch_size
+    a = torch.randn(batch, shape.in_channels, *shape.grid.shape)
+    u = torch.randn(batch, shape.out_channels, *shape.grid.shape)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        relative_l2(model(a), u).mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def data_shape(experiment: Experiment) -> DataShape:
+    """Of the data that there will be."""
+    data = experiment.data
+    kind = BENCHMARKS[data.benchmark].with_options(**data.options)
+    scale = kind.scale(data.scale)
+    grid, times = kind.stored(scale)
+    times = times[:: data.time_stride]
+    channels = len(kind.names) * len(times)
+    inputs = sum(kind.n_input if n in kind.names else 1 for n in kind.inputs)
+    grid = grid.subsample(data.stride or scale.stride)
+    return DataShape(inputs, channels, grid, times, kind.names, kind.inputs)

@@ -1,0 +1,57 @@
+"""What is measured on trained models beyond their test error: a name, and a function of a run."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from torch import nn
+
+from sfo.experiments.run import evaluate_pairs, run_pairs
+from sfo.models.sfo import SFO
+from sfo.registry import BENCHMARKS
+from sfo.training.config import Experiment
+
+COARSER, FINER = (2, 4, 8), (2,)
+"""Strides of the grids that a trained model is taken to."""
+
+
+def coefficients(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
+    """‖Θₗ‖_F of each mode, for each layer of an SFO."""
+    kernels = cast(SFO, model).kernels
+    norms = [kernel.theta.detach().double().norm(dim=(-2, -1)).tolist() for kernel in kernels]
+    return {"norms": norms}
+
+
+def transfer(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
+    """Test errors in per cent on other grids, without training anew.
+
+    An SFO is taken to a grid in both ways that it knows, `rebuild` and `restrict`; where its
+    modes do not fit, the cell is None. Other models have one way, `evaluate`.
+    """
+    trained = run_pairs(experiment)
+    n = trained.grid.shape[0]
+    sizes = [n // s for s in COARSER if n % s == 0 and n // s >= 4]
+    sizes += [n * s for s in FINER if _solved_on(experiment, n * s)]
+    ways = ("rebuild", "restrict") if isinstance(model, SFO) else ("evaluate",)
+    found: dict[str, dict[str, float | None]] = {way: {} for way in ways}
+    for size in sorted([*sizes, n], reverse=True):
+        pairs = trained if size == n else run_pairs(experiment, points=size)
+        for way in ways:
+            if isinstance(model, SFO):
+                model.modes.transfer = way  # type: ignore[assignment]
+                if way == "rebuild" and model.modes.n_modes > size:
+                    found[way][str(size)] = None
+                    continue
+            found[way][str(size)] = evaluate_pairs(model, pairs).percent
+    return {"trained": n, "percent": found}
+
+
+def _solved_on(experiment: Experiment, n: int) -> bool:
+    """Whether the solver's grid holds a grid of n points."""
+    solver = BENCHMARKS[experiment.data.benchmark].scale(experiment.data.scale).n
+    return experiment.data.file is None and n <= solver and solver % n == 0
+
+
+FINDINGS: dict[str, Callable[[Experiment, nn.Module], dict[str, Any]]] = {
+    "coefficients": coefficients,
+    "transfer": transfer,
+}

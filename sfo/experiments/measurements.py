@@ -1,0 +1,99 @@
+"""Tables that need no training: parameter counts, and the time of an epoch side by side."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from sfo.evaluation.cost import count_parameters
+from sfo.experiments.estimate import batches, data_shape, training_step
+from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS
+from sfo.registry import Registry
+from sfo.training.config import Experiment, Scale
+from sfo.training.prepare import build
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A table that is measured in one go.
+
+    Args:
+        name: As `sfo reproduce` has it.
+        title: A line for the report.
+        about: What the table tells.
+        measure: From the scale to a number for each benchmark and model, None where there is
+            none, and what a reader must know of how it was measured.
+    """
+
+    name: str
+    title: str
+    about: str
+    measure: Callable[[Scale, Say], dict[str, Any]]
+
+
+def parameters(scale: Scale, say: Say) -> dict[str, Any]:
+    """Learned numbers of every model in its published size, on the meta device: none is stored."""
+    counts: dict[str, dict[str, int]] = {}
+    for benchmark in PAPER_BENCHMARKS:
+        say(benchmark)
+        counts[benchmark] = {}
+        for column, (model, preset) in MAIN_MODELS.items():
+            experiment = Experiment.of(benchmark, model, preset=preset, scale="paper")  # type: ignore[arg-type]
+            shape = data_shape(experiment)
+            with torch.device("meta"):
+                counts[benchmark][column] = count_parameters(build(experiment, shape))
+    return {"counts": counts}
+
+
+def runtime(scale: Scale, say: Say, rounds: int = 5) -> dict[str, Any]:
+    """Seconds of a training epoch on one thread, the models taking turns, medians of the rounds."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        table = {b: _epochs(b, scale, rounds, say) for b in PAPER_BENCHMARKS}
+    finally:
+        torch.set_num_threads(threads)
+    return {"seconds": table, "rounds": rounds, "scale": scale}
+
+
+def _epochs(benchmark: str, scale: Scale, rounds: int, say: Say) -> dict[str, float]:
+    steps: dict[str, Callable[[], None]] = {}
+    taken: dict[str, list[float]] = {}
+    for column, (model, preset) in MAIN_MODELS.items():
+        experiment = Experiment.of(benchmark, model, preset=preset, scale=scale)  # type: ignore[arg-type]
+        steps[column] = training_step(experiment)
+        taken[column] = []
+    for k in range(rounds + 1):
+        say(f"{benchmark}, round {k + 1} of {rounds + 1}")
+        for column, step in steps.items():
+            start = time.perf_counter()
+            step()
+            if k:  # The first is for warming up.
+                taken[column].append(time.perf_counter() - start)
+    steps_of_epoch = batches(experiment)
+    return {column: steps_of_epoch * statistics.median(s) for column, s in taken.items()}
+
+
+MEASUREMENTS: Registry[Measurement] = Registry("measurement")
+for _entry in (
+    Measurement(
+        "params",
+        "Parameters",
+        "Learned numbers of the models in their published sizes, a complex one counting once.",
+        parameters,
+    ),
+    Measurement(
+        "runtime",
+        "Seconds per epoch",
+        "Of training, on one thread of this machine, all models taking turns in one process; "
+        "PINO without its residual. The paper's are from a GPU and from larger sets: compare "
+        "within a row, not across.",
+        runtime,
+    ),
+):
+    MEASUREMENTS.register(_entry.name)(_entry)

@@ -1,0 +1,152 @@
+"""A folder of results: Records, findings and failures, one file each, and what is wrong with any.
+
+records/    what each run measured, by the run's name
+findings/   what else was measured on trained models
+tables/     what was measured without training
+failures/   runs that ended without a Record, and why
+runs/       the runs at work, with their checkpoints; not needed once they are done
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sfo
+from sfo.experiments.record import Finding, Record, RecordError, seal, unseal
+from sfo.models.pretrained import write_atomically
+from sfo.training.config import Experiment
+
+Kept = TypeVar("Kept", Record, Finding)
+
+
+class Results:
+    """Finds and keeps what runs have measured.
+
+    Args:
+        folder: Where; made on the first write.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        # What was read once does not change: nothing here is replaced.
+        self._read: dict[Path, Any] = {}
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+    def record(self, experiment: Experiment) -> Record | None:
+        """The Record of an experiment, if there is one; `RecordError` if it cannot be trusted."""
+        return self._get(Record, self._path("records", experiment), experiment)
+
+    def finding(self, kind: str, experiment: Experiment) -> Finding | None:
+        """A finding on an experiment's model, likewise."""
+        return self._get(Finding, self._path("findings", experiment, f"{kind}-"), experiment)
+
+    def failure(self, experiment: Experiment) -> str | None:
+        """Why a run ended without a Record, if it did."""
+        path = self._path("failures", experiment)
+        return _unseal(path)["why"] if path.exists() else None
+
+    def keep(self, result: Record | Finding) -> None:
+        """Write a Record or a finding; one that is there already is never replaced."""
+        if isinstance(result, Record):
+            path = self._path("records", result.experiment)
+        else:
+            path = self._path("findings", result.experiment, f"{result.kind}-")
+        if path.exists():
+            raise RecordError(f"{path} is there already; move it away to measure anew.")
+        _write(path, result.to_json())
+
+    def keep_failure(self, experiment: Experiment, why: str) -> None:
+        """Note why a run ended without a Record, so that it is not begun again and again."""
+        entries: dict[str, Any] = {
+            "version": sfo.__version__,
+            "experiment": experiment.model_dump(mode="json"),
+            "why": why,
+        }
+        _write(self._path("failures", experiment), seal(entries))
+
+    def table(self, name: str) -> dict[str, Any] | None:
+        """A table that was measured in one go, if there is one."""
+        path = self.folder / "tables" / f"{name}.json"
+        return _unseal(path)["values"] if path.exists() else None
+
+    def keep_table(self, name: str, values: dict[str, Any]) -> None:
+        """Write such a table."""
+        entries = {"version": sfo.__version__, "values": values}
+        _write(self.folder / "tables" / f"{name}.json", seal(entries))
+
+    def forget_failures(self) -> None:
+        """So that failed runs are tried again."""
+        for path in sorted((self.folder / "failures").glob("*.json")):
+            path.unlink()
+
+    def run_folder(self, experiment: Experiment) -> Path:
+        """Where the run works."""
+        return self.folder / "runs" / name(experiment)
+
+    def problems(self) -> list[str]:
+        """A sentence for every file here that must not enter a table."""
+        return [str(error) for error in self._errors()]
+
+    def _errors(self) -> Iterator[RecordError]:
+        kinds: dict[str, type[Record] | type[Finding]] = {"records": Record, "findings": Finding}
+        for folder, kind in kinds.items():
+            for path in sorted((self.folder / folder).glob("*.json")):
+                try:
+                    found: Record | Finding = _load(kind, path)
+                    if name(found.experiment) not in path.stem:
+                        yield RecordError(f"{path} holds the run {name(found.experiment)}.")
+                except RecordError as error:
+                    yield error
+
+    def _get(self, kind: type[Kept], path: Path, experiment: Experiment) -> Kept | None:
+        if path not in self._read:
+            if not path.exists():
+                return None
+            self._read[path] = _load(kind, path)
+        found = self._read[path]
+        if found.experiment != experiment:
+            raise RecordError(f"{path} is of another experiment than its name says.")
+        return found
+
+    def _path(self, folder: str, experiment: Experiment, prefix: str = "") -> Path:
+        return self.folder / folder / f"{prefix}{name(experiment)}.json"
+
+
+def name(experiment: Experiment) -> str:
+    """Of a run, for files: readable, and different for different experiments."""
+    return "-".join(
+        [
+            experiment.data.benchmark,
+            experiment.model.name,
+            str(experiment.seed),
+            experiment.key,
+        ]
+    )
+
+
+def _load(kind: type[Kept], path: Path) -> Kept:
+    try:
+        found = kind.from_json(path.read_text())
+    except (ValueError, TypeError) as error:
+        raise RecordError(f"{path} {str(error).rstrip('.')}.") from error
+    if found.version != sfo.__version__:
+        raise RecordError(
+            f"{path} was made by version {found.version}, this is {sfo.__version__}: their "
+            "numbers are not to be mixed."
+        )
+    return found
+
+
+def _unseal(path: Path) -> dict[str, Any]:
+    try:
+        return unseal(path.read_text())
+    except RecordError as error:
+        raise RecordError(f"{path} {error}.") from error
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())

@@ -1,0 +1,221 @@
+"""The runner: many runs on the machine's cores, one thread each, resumed after a kill.
+
+It keeps no list of its own. What is to be done follows, again and again, from the studies and
+the Records that are there; so a kill at any moment loses at most the steps since a checkpoint.
+"""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from sfo.experiments.results import Results, name
+from sfo.experiments.studies import Cell, Study
+from sfo.experiments.worker import Job
+from sfo.training.config import Experiment, Scale
+
+
+def plan(studies: Sequence[tuple[Study, list[Cell]]], results: Results) -> list[Job]:
+    """What is to be done now, each run once, first seeds first; trials come before their runs."""
+    jobs: dict[str, Job] = {}
+
+    def add(experiment: Experiment, findings: tuple[str, ...] = (), keep: bool = True) -> None:
+        known = jobs.get(name(experiment), Job(experiment, (), False))
+        both = tuple(dict.fromkeys((*known.findings, *findings)))
+        jobs[name(experiment)] = Job(experiment, both, known.keep or keep)
+
+    for study, cells in studies:
+        for cell in cells:
+            runs = cell.runs(results)
+            if not runs:
+                for trial in cell.trials():
+                    add(trial, keep=False)
+            for run in runs:
+                add(run, study.findings)
+    open_jobs = [job for job in jobs.values() if not job.done(results)]
+    return sorted(open_jobs, key=lambda job: job.experiment.seed)
+
+
+@dataclass
+class Progress:
+    """Where the runner stands, for a display.
+
+    Args:
+        step, steps: Of each run at work, by its name.
+        seconds: That each finished run took.
+        failed: Why a run failed, or that its worker did.
+        waiting: Runs that are yet to begin; trials may bring more.
+    """
+
+    step: dict[str, tuple[int, int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    waiting: list[Job] = field(default_factory=list)
+
+
+class Worker:
+    """A worker process, and the run that it is at.
+
+    Args:
+        number: Of the worker, for its log.
+        results: Where it keeps what it measures.
+        events: Where what it says arrives, as (worker, event).
+    """
+
+    def __init__(
+        self, number: int, results: Results, events: "queue.Queue[tuple[Worker, dict[str, Any]]]"
+    ) -> None:
+        log = results.folder / "runs" / f"worker-{number}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self.log = log
+        self.job: Job | None = None
+        with log.open("a") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "sfo.experiments.worker", str(results)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                env={**os.environ, **ONE_THREAD},
+                # Ctrl-C is for the runner, which then asks its workers to stop.
+                start_new_session=True,
+            )
+
+        def listen() -> None:
+            for line in self.process.stdout or ():
+                events.put((self, json.loads(line)))
+            events.put((self, {"event": "died"}))
+
+        threading.Thread(target=listen, daemon=True).start()
+
+    def give(self, job: Job) -> None:
+        """Let it begin."""
+        self.job = job
+        assert self.process.stdin is not None
+        self.process.stdin.write(job.to_json() + "\n")
+        self.process.stdin.flush()
+
+    def wait(self, patience: float = 60.0) -> None:
+        """For its end, once it was asked to finish its step and save."""
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
+
+
+def reproduce(
+    studies: Sequence[Study],
+    results: Results,
+    *,
+    scale: Scale = "desk",
+    seeds: int = 1,
+    workers: int | None = None,
+    cost: Callable[[Experiment], float] | None = None,
+    only: Callable[[Cell], bool] = lambda cell: True,
+    progress: Callable[[Progress], None] = lambda progress: None,
+) -> Progress:
+    """Do all that the studies still lack.
+
+    Args:
+        studies: What for.
+        results: Where Records go; what is there already is not done again.
+        scale: Of data and training.
+        seeds: Runs of each cell.
+        workers: Processes; None: one for each core.
+        cost: Expected seconds of a run: of the same seed, the cheap ones come first.
+        only: Which cells to take.
+        progress: Told after every event.
+    """
+    problems = results.problems()
+    if problems:
+        raise ValueError(
+            f"{len(problems)} of the results in {results} cannot be trusted, the first: "
+            f"{problems[0]} Move such files away, then go on."
+        )
+    tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
+    state = Progress()
+    with _alone(results):
+        events: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
+        crew: list[Worker] = []
+        try:
+            while True:
+                jobs = plan(tables, results)
+                # A run whose worker died is not begun again now: it might take the next one along.
+                begun = {*state.step, *state.failed}
+                state.waiting = _sorted([j for j in jobs if name(j.experiment) not in begun], cost)
+                if not state.waiting and not state.step:
+                    return state
+                while state.waiting and len(state.step) < (workers or os.cpu_count() or 1):
+                    worker = next((w for w in crew if w.job is None), None)
+                    if worker is None:
+                        worker = Worker(len(crew), results, events)
+                        crew.append(worker)
+                    job = state.waiting.pop(0)
+                    state.step[name(job.experiment)] = (0, 1)
+                    worker.give(job)
+                progress(state)
+                while not _take(*events.get(), state, crew):
+                    progress(state)
+        finally:
+            for worker in crew:
+                worker.process.terminate()
+            for worker in crew:
+                worker.wait()
+
+
+def _take(worker: Worker, event: dict[str, Any], state: Progress, crew: list[Worker]) -> bool:
+    """Note an event; true if it frees a place."""
+    if worker.job is None:
+        return False
+    run = name(worker.job.experiment)
+    match event["event"]:
+        case "step":
+            state.step[run] = (event["step"], event["steps"])
+            return False
+        case "done":
+            state.seconds[run] = event["seconds"]
+        case "failed":
+            state.failed[run] = event["why"]
+        case "died":
+            crew.remove(worker)
+            state.failed[run] = (
+                f"its worker ended without a word (log: {worker.log}); the same command goes on "
+                "from its last checkpoint"
+            )
+    del state.step[run]
+    worker.job = None
+    return True
+
+
+def _sorted(jobs: list[Job], cost: Callable[[Experiment], float] | None) -> list[Job]:
+    if cost is None:
+        return jobs
+    return sorted(jobs, key=lambda job: (job.experiment.seed, cost(job.experiment)))
+
+
+@contextmanager
+def _alone(results: Results) -> Iterator[None]:
+    """One runner a folder."""
+    results.folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(Path(results.folder) / ".lock")
+    try:
+        lock.acquire(timeout=2)
+    except Timeout:
+        raise ValueError(f"{results} is in use: another runner is at work there.") from None
+    try:
+        yield
+    finally:
+        lock.release()

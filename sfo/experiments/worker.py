@@ -1,0 +1,151 @@
+"""A process that trains one run after another, as the runner tells it.
+
+    python -m sfo.experiments.worker RESULTS < jobs > events
+
+Each line of its input is a job, each line of its output an event, both in JSON. When its input
+ends, so does it, whatever it is doing: no worker outlives its runner.
+"""
+
+import json
+import os
+import queue
+import shutil
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from sfo.experiments.record import Finding, Record
+from sfo.experiments.results import Results
+from sfo.training.config import Experiment
+
+PAUSE = 0.5
+"""Seconds between two reports of progress."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to train, and what to find out about its model.
+
+    Args:
+        experiment: What to train.
+        findings: Names in `FINDINGS`.
+        keep: Keep the best model's checkpoint, for findings that are asked for later.
+    """
+
+    experiment: Experiment
+    findings: tuple[str, ...] = ()
+    keep: bool = True
+
+    def to_json(self) -> str:
+        """One line."""
+        entries = {**vars(self), "experiment": self.experiment.model_dump(mode="json")}
+        return json.dumps(entries)
+
+    @classmethod
+    def from_json(cls, line: str) -> "Job":
+        """What `to_json` wrote."""
+        entries = json.loads(line)
+        experiment = Experiment(**entries["experiment"])
+        return cls(experiment, tuple(entries["findings"]), entries["keep"])
+
+    def done(self, results: Results) -> bool:
+        """Whether all of it is in the results, or is known to fail."""
+        if results.failure(self.experiment) is not None:
+            return True
+        kept = all(results.finding(kind, self.experiment) for kind in self.findings)
+        return kept and results.record(self.experiment) is not None
+
+
+def work(job: Job, results: Results, tell: Any) -> Record:
+    """Train, or go on with it, and keep the Record and the findings that are not there yet."""
+    from sfo.experiments.findings import FINDINGS
+    from sfo.experiments.run import run
+    from sfo.training.fit import Status, load_best
+
+    experiment, folder = job.experiment, results.run_folder(job.experiment)
+    told = 0.0
+
+    def progress(status: Status) -> None:
+        nonlocal told
+        if time.monotonic() - told > PAUSE:
+            told = time.monotonic()
+            tell("step", step=status.step, steps=status.steps, left=status.seconds_left)
+
+    record = results.record(experiment)
+    missing = [kind for kind in job.findings if results.finding(kind, experiment) is None]
+    if record is None or missing:
+        again = run(experiment, folder, resume="auto", cost=False, picture=False, progress=progress)
+        if record is None:
+            record = again
+            results.keep(record)
+    for kind in missing:
+        model = load_best(folder)
+        results.keep(Finding(experiment, kind, FINDINGS[kind](experiment, model)))
+    clean(job, results)
+    return record
+
+
+def clean(job: Job, results: Results) -> None:
+    """Remove what a finished run no longer needs: checkpoints take far more room than Records."""
+    from sfo.training import checkpoint
+
+    folder = results.run_folder(job.experiment)
+    if not job.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    best = checkpoint.best(folder / "checkpoints")
+    for path in (folder / "checkpoints").iterdir():
+        if path != best:
+            path.unlink()
+
+
+def main(out: str) -> None:
+    """Work until the input ends."""
+    events, lines = _channel(), queue.Queue[str]()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        os._exit(1)
+
+    def tell(event: str, **values: Any) -> None:
+        print(json.dumps({"event": event, **values}), file=events, flush=True)
+
+    threading.Thread(target=listen, daemon=True).start()
+
+    import torch
+
+    from sfo.allocator import keep_freed_blocks
+
+    torch.set_num_threads(1)
+    keep_freed_blocks()
+    while True:
+        job, results = Job.from_json(lines.get()), Results(out)
+        start = time.monotonic()
+        try:
+            record = work(job, results, tell)
+        except (ValueError, RuntimeError, MemoryError) as error:
+            # A full disk says nothing about the run: that ends the worker, with its reason logged.
+            if isinstance(error.__cause__, OSError):
+                raise
+            traceback.print_exc()
+            why = str(error) or type(error).__name__
+            results.keep_failure(job.experiment, why)
+            tell("failed", why=why)
+        else:
+            seconds = time.monotonic() - start
+            tell("done", percent=record.errors.percent, seconds=seconds)
+
+
+def _channel() -> TextIO:
+    """The output, for events alone: what anything else prints goes to the log."""
+    events = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return events
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
