@@ -133,6 +133,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "evaluate": training.evaluate,
     "predict": training.predict,
     "reproduce": studies.reproduce,
+    "report": studies.report,
     "theory": theory,
     "modes": modes,
     "list": names,

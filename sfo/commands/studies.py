@@ -11,6 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
+from sfo.registry import MODELS
 from sfo.training.config import Experiment
 
 Names = Annotated[list[str], tyro.conf.Positional]
@@ -72,7 +73,11 @@ def reproduce(
     _check_names(studies, scale, "column", column, lambda cell: cell.column)
 
     def only(cell: Cell) -> bool:
-        return (not benchmark or cell.row in benchmark) and (not column or cell.column in column)
+        wanted = (not benchmark or cell.row in benchmark) and (not column or cell.column in column)
+        return wanted and MODELS[cell.experiment.model.name].available()  # type: ignore[attr-defined]
+
+    for peer in [n for n in MODELS.names() if not MODELS[n].available()]:  # type: ignore[attr-defined]
+        console.print(f"{peer} is left out: pip install 'sfo-torch[peers]' brings it.")
 
     estimates = Estimates()
     if dry_run:
@@ -244,3 +249,19 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def report(results: Annotated[Path, tyro.conf.Positional] = Path("results/desk")) -> None:
+    """Write the report of a folder of results: report.html, report.md and figures.
+
+    Example: sfo report results/desk
+
+    Args:
+        results: The folder, as `sfo reproduce` has left it.
+    """
+    from sfo.report.build import write
+
+    if not (results / "records").is_dir():
+        raise ValueError(f"{results} holds no Records; make some with `sfo reproduce`.")
+    for path in write(results):
+        print(path)

@@ -85,7 +85,7 @@ def train(
         accelerator: As Lightning Fabric has it: auto, cpu, cuda, mps.
         devices: Processes on this machine.
         num_nodes: Machines.
-        strategy: As Lightning Fabric has it: auto, ddp, fsdp.
+        strategy: auto or ddp: the whole model in every process; fsdp: a part of each weight.
         training: How to train; left out, as the benchmark's protocol at this scale has it.
     """
     chosen = {k: v for k, v in dataclasses.asdict(training).items() if v is not None}
@@ -133,7 +133,7 @@ def resume(
         accelerator: As Lightning Fabric has it.
         devices: Processes on this machine.
         num_nodes: Machines.
-        strategy: As Lightning Fabric has it.
+        strategy: auto, ddp or fsdp; it need not be the one that the run was begun with.
     """
     from sfo.training.folder import RunFolder
 
@@ -231,19 +231,23 @@ def _new_folder(experiment: Experiment) -> Path:
 
 
 def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
+    from lightning_fabric.utilities.rank_zero import rank_zero_only
+
     from sfo.allocator import keep_freed_blocks
     from sfo.experiments.run import run
     from sfo.training.fit import Status
     from sfo.training.signals import Stopped
 
     keep_freed_blocks()
+    # Of several processes, the first speaks.
+    is_first = rank_zero_only.rank == 0  # type: ignore[attr-defined]
     columns = (
         TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
         BarColumn(),
         TextColumn("loss {task.fields[loss]}  validation {task.fields[validation]}"),
         TextColumn("{task.fields[pace]}  {task.fields[left]} left"),
     )
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=not is_first)
     title = f"{experiment.model.name} on {experiment.data.benchmark} → {folder}"
     console.print(title, highlight=False)
     with Progress(*columns, console=console, transient=True) as bar:
@@ -271,6 +275,8 @@ def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
             bar.stop()
             console.print(f"Stopped by {stop.signal.name} and saved. Go on: sfo resume {folder}")
             raise
+    if not is_first:
+        return
     print_errors(record.errors, f"{folder}: test errors, best epoch {record.best_epoch + 1}")
     print(f"Record, metrics, checkpoints, predictions.png: {folder}")
 

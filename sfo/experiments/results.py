@@ -88,18 +88,11 @@ class Results:
 
     def problems(self) -> list[str]:
         """A sentence for every file here that must not enter a table."""
-        return [str(error) for error in self._errors()]
-
-    def _errors(self) -> Iterator[RecordError]:
-        kinds: dict[str, type[Record] | type[Finding]] = {"records": Record, "findings": Finding}
-        for folder, kind in kinds.items():
-            for path in sorted((self.folder / folder).glob("*.json")):
-                try:
-                    found: Record | Finding = _load(kind, path)
-                    if name(found.experiment) not in path.stem:
-                        yield RecordError(f"{path} holds the run {name(found.experiment)}.")
-                except RecordError as error:
-                    yield error
+        errors = [
+            *_errors(Record, self.folder / "records"),
+            *_errors(Finding, self.folder / "findings"),
+        ]
+        return [str(error) for error in errors]
 
     def _get(self, kind: type[Kept], path: Path, experiment: Experiment) -> Kept | None:
         if path not in self._read:
@@ -125,6 +118,17 @@ def name(experiment: Experiment) -> str:
             experiment.key,
         ]
     )
+
+
+def _errors(kind: type[Kept], folder: Path) -> Iterator[RecordError]:
+    for path in sorted(folder.glob("*.json")):
+        try:
+            run = name(_load(kind, path).experiment)
+        except RecordError as error:
+            yield error
+        else:
+            if run not in path.stem:
+                yield RecordError(f"{path} holds the run {run}.")
 
 
 def _load(kind: type[Kept], path: Path) -> Kept:

@@ -16,13 +16,15 @@ from sfo.data.generate import generate
 from sfo.data.load import benchmark_path, file_pairs, load_file
 from sfo.data.pairs import Pairs, Part
 from sfo.evaluation.cost import count_parameters, measure_cost
-from sfo.evaluation.errors import Errors, evaluate
+from sfo.evaluation.errors import Errors, evaluate, to_model
 from sfo.experiments.record import Record
 from sfo.registry import BENCHMARKS
+from sfo.shapes import Field
 from sfo.training.config import Experiment
 from sfo.training.fit import Run, Status, fit, load_best
 from sfo.training.folder import RunFolder
 from sfo.training.prepare import load_pairs
+from sfo.training.processes import in_first
 
 EVALUATION_BATCH = 10
 
@@ -39,6 +41,8 @@ def run(
 ) -> Record:
     """Train, evaluate on the test samples, and leave Record, cost and picture in the run's folder.
 
+    Many processes train; the first of them does the rest, and all return its Record.
+
     Args:
         experiment: What to do.
         out: The run's folder.
@@ -49,7 +53,12 @@ def run(
         fabric: Accelerator, devices, … as `fit` has them.
     """
     trained = fit(experiment, Path(out), resume=resume, progress=progress, **fabric)
-    test = load_pairs(experiment, "test")
+    return in_first(trained.fabric, lambda: _finish(trained, cost=cost, picture=picture))
+
+
+def _finish(trained: Run, *, cost: bool, picture: bool) -> Record:
+    """Evaluate a trained model, and leave what there is to say of it in the run's folder."""
+    test = load_pairs(trained.experiment, "test")
     record = measure(trained, test)
     folder = RunFolder(trained.folder)
     if cost:
@@ -57,7 +66,7 @@ def run(
     if picture:
         from sfo.evaluation.predictions import prediction_figure
 
-        figure = prediction_figure(test, predict(trained.model, test), record.errors.per_sample)
+        figure = prediction_figure(test, predict(trained.model, test.a), record.errors.per_sample)
         figure.savefig(folder.path / "predictions.png", dpi=110)
     # Last: a run with a Record is finished.
     record.save(folder.path / "record.json")
@@ -92,9 +101,11 @@ def evaluate_pairs(model: nn.Module, pairs: Pairs, batch_size: int = EVALUATION_
 
 
 @torch.no_grad()
-def predict(model: nn.Module, pairs: Pairs, batch_size: int = EVALUATION_BATCH) -> torch.Tensor:
-    """u for every input of the pairs."""
-    return torch.cat([model(a) for a in pairs.a.split(batch_size)])
+def predict(model: nn.Module, a: Field, batch_size: int = EVALUATION_BATCH) -> Field:
+    """u for every input, in the model's own precision, but float32 at least."""
+    u = torch.cat([model(to_model(model, rows)) for rows in a.split(batch_size)])
+    # NumPy has no bfloat16.
+    return u.to(torch.promote_types(u.dtype, torch.float32))
 
 
 def _cost(trained: Run, test: Pairs) -> dict[str, Any]:
@@ -171,7 +182,7 @@ def predict_run(path: str | os.PathLike[str], inputs: np.ndarray) -> np.ndarray:
     """u for inputs `(sample, in, *grid)`, or one input `(in, *grid)`, by a run's best model."""
     model = load_best(Path(path))
     shape = RunFolder(path).data_shape()
-    a = torch.as_tensor(np.asarray(inputs, dtype=np.float32))
+    a = torch.as_tensor(np.asarray(inputs, dtype=np.float64))
     single = a.ndim == shape.grid.n_dim + 1
     if single:
         a = a[None]
@@ -180,6 +191,5 @@ def predict_run(path: str | os.PathLike[str], inputs: np.ndarray) -> np.ndarray:
             f"The input must be (sample, {shape.in_channels}, *grid) on {shape.grid.n_dim} axes, "
             f"its channels {', '.join(shape.inputs)}, got the shape {tuple(inputs.shape)}."
         )
-    with torch.no_grad():
-        u = torch.cat([model(rows) for rows in a.split(EVALUATION_BATCH)])
+    u = predict(model, a)
     return (u[0] if single else u).numpy()

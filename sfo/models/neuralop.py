@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from io import StringIO
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,6 +27,11 @@ class Peer(Operator):
     """The optional dependencies that the model needs, as in `pip install 'sfo-torch[peers]'`."""
 
     model: nn.Module
+
+    @classmethod
+    def available(cls) -> bool:
+        """Whether neuraloperator is installed."""
+        return find_spec("neuralop") is not None
 
     def operate(self, a: Field) -> Field:
         return self.model(a)

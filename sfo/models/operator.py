@@ -75,6 +75,11 @@ class Operator(Pretrained, nn.Module):
         return cls(**{**cls.PAPER[benchmark], **overrides})
 
     @classmethod
+    def available(cls) -> bool:
+        """Whether what the model needs is installed."""
+        return True
+
+    @classmethod
     def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
         """A preset's settings as a grid of this shape can bear them."""
         return settings

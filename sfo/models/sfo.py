@@ -92,7 +92,7 @@ class SFO(LayeredOperator):
         # Walls and inlets make places differ.
         "diffusion_sorption": dict(coordinates=True),
         "shallow_water": dict(coordinates=True),
-        "maxwell": dict(coordinates=True, hidden_channels=32),
+        "maxwell": dict(coordinates=True, hidden_channels=32, components=6),
     }
 
     def __init__(

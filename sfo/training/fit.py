@@ -1,12 +1,14 @@
 """Train a model on a benchmark: one function, exact on resume, in one process or many."""
 
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from lightning_fabric import Fabric
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
@@ -24,12 +26,16 @@ __all__ = ["Diverged", "Run", "Status", "Stopped", "fit", "load_best"]
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: the model with the best validation error, and the course of it all."""
+    """A finished run: the model with the best validation error, and the course of it all.
+
+    `fabric` holds the processes that have trained it, each of which has a `Run` of its own.
+    """
 
     experiment: Experiment
     model: nn.Module
     history: list[dict[str, Any]]
     folder: Path
+    fabric: Fabric = field(repr=False, compare=False)
 
 
 def fit(
@@ -59,14 +65,19 @@ def fit(
             Processes that torchrun has started anew go on in any case.
         train, validation: Pairs, if they are at hand; None: loaded as the experiment says.
         progress: Called after every step.
-        accelerator, devices, num_nodes, strategy: As Lightning Fabric has them; under torchrun,
-            the processes are those it has started.
+        accelerator, devices, num_nodes: As Lightning Fabric has them; under torchrun, the
+            processes are those it has started.
+        strategy: "ddp" or "auto": the whole model in every process; "fsdp": a part of each
+            weight, its gradient and the optimizer's means in each. The checkpoints are the same,
+            so that a run may go on with another strategy or another number of processes.
 
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> e = Experiment.of("allen_cahn", scale="smoke", settings=dict(hidden_channels=8))
         >>> with TemporaryDirectory() as folder:
-        ...     run = fit(e, f"{folder}/run")
+        ...     train = load_pairs(e, "train", folder=f"{folder}/data", workers=1)
+        ...     validation = load_pairs(e, "validation", folder=f"{folder}/data")
+        ...     run = fit(e, f"{folder}/run", train=train, validation=validation)
         >>> [sorted(row) for row in run.history][0]
         ['epoch', 'learning_rate', 'loss', 'step', 'validation']
     """
@@ -92,27 +103,31 @@ def fit(
         # The caller's random numbers are left alone.
         gpus = [fabric.device] if fabric.device.type == "cuda" else []
         stack.enter_context(torch.random.fork_rng(gpus))
+        # torch warns of changing the output of a sharded model in place, which no loss does.
+        stack.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
         stop = stack.enter_context(StopRequest())
         model = build(experiment, DataShape.of(train), train)
         loop = Loop(fabric, experiment, folder, model, train, validation, stop, progress)
         if goes_on:
             loop.restore()
         loop.run()
-    return Run(experiment, load_best(folder), loop.history, folder.path)
+    return Run(experiment, load_best(folder), loop.history, folder.path, fabric)
 
 
 def load_best(run: RunFolder | str | Path) -> nn.Module:
-    """The model of a run with the weights of its best epoch, on the CPU, in float32."""
+    """The model of a run with the weights of its best epoch, on the CPU, in their precision."""
     folder = run if isinstance(run, RunFolder) else RunFolder(run)
     path = checkpoint.best(folder.checkpoints)
     if path is None:
         raise ValueError(f"{folder} has no checkpoint of a validated epoch yet; see `sfo resume`.")
     state = checkpoint.load(path)
     model = build(folder.experiment(), folder.data_shape())
+    # Assigned, not copied: a run in float64 has its weights in float64.
     if state["ema"] is None:
-        model.load_state_dict(state["model"])
+        model.load_state_dict(state["model"], assign=True)
     else:
         average = AveragedModel(model)
-        average.load_state_dict(state["ema"])
+        average.load_state_dict(state["ema"], assign=True)
         model = average.module
     return model.eval()

@@ -20,10 +20,17 @@ from sfo.training.events import Events
 from sfo.training.folder import RunFolder
 from sfo.training.loss import LOSSES, relative_l2
 from sfo.training.physics import PhysicsLoss, initial_loss
-from sfo.training.processes import gather, in_first, random_states, set_random_states
+from sfo.training.processes import (
+    gather,
+    in_first,
+    is_finite,
+    random_states,
+    set_random_states,
+    share_buffers,
+)
 from sfo.training.schedule import learning_rate
+from sfo.training.sharding import place, split, whole
 from sfo.training.signals import Stopped, StopRequest
-from sfo.training.tree import flatten
 
 EXPLODED = 1e4
 """A relative error above this is no longer a fit to anything."""
@@ -79,16 +86,19 @@ class Loop:
         self.steps = self.config.epochs * self.steps_per_epoch
         self.events = Events(folder.path / "tensorboard")
         self.module = model
-        self.model, self.optimizer = fabric.setup(model, optimizer(model, self.config))
+        self.ema: AveragedModel | None = None
+        if self.config.ema is not None:
+            # First, for a sharded model cannot be copied.
+            self.ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(self.config.ema))
+            place(fabric, self.ema.module)
+        self.model = fabric.setup_module(model)
+        self.optimizer: Any = fabric.setup_optimizers(optimizer(model, self.config))
         self.regularised: list[Any] = [m for m in model.modules() if hasattr(m, "regularisation")]
         self.physics: PhysicsLoss | None = None
         if self.config.physics:
             data = experiment.data
             benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
             self.physics = PhysicsLoss(benchmark, train)
-        self.ema: AveragedModel | None = None
-        if self.config.ema is not None:
-            self.ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(self.config.ema))
         torch.manual_seed(experiment.seed)
         self.step = 0
         self.loss_sum = 0.0
@@ -215,21 +225,22 @@ class Loop:
     @torch.no_grad()
     def _validate(self) -> float:
         """The paper's mean relative L2 error over the validation samples."""
-        # Not Fabric's wrapper: its processes would wait for each other at every batch, of which
-        # they need not have equally many.
         model = self.module if self.ema is None else self.ema.module
         precision = self.fabric.strategy.precision
-        rows = torch.arange(len(self.validation))
+        rank, processes, n = self.fabric.global_rank, self.fabric.world_size, len(self.validation)
+        # Equally many batches for each, as sharded processes need each other in all of them:
+        # whoever lacks a sample takes the last one, and does not count it.
+        rows = torch.arange(rank, -(-n // processes) * processes, processes)
         total = 0.0
+        share_buffers(self.fabric, model)
         model.eval()
-        for batch in rows[self.fabric.global_rank :: self.fabric.world_size].split(
-            self.config.batch_size
-        ):
-            if len(batch):
-                a, u = self._here(self.validation.a[batch]), self._here(self.validation.u[batch])
-                with precision.forward_context():
-                    prediction = model(precision.convert_input(a))
-                total += float(relative_l2(precision.convert_output(prediction), u).sum())
+        for batch in rows.split(self.config.batch_size):
+            chosen = batch.clamp(max=n - 1)
+            a, u = self._here(self.validation.a[chosen]), self._here(self.validation.u[chosen])
+            with precision.forward_context():
+                prediction = model(precision.convert_input(a))
+            errors = relative_l2(precision.convert_output(prediction), u)
+            total += float(errors[batch < n].sum())
         model.train()
         return float(gather(self.fabric, total).sum()) / len(self.validation)
 
@@ -253,23 +264,22 @@ class Loop:
 
     def save(self, best: bool = False) -> None:
         """A checkpoint of everything the rest of the run depends on."""
-        weights = self.module.state_dict()
-        if not all(tensor.isfinite().all() for tensor in flatten(weights)[0].values()):
+        if not is_finite(self.fabric, self.module):
             self._check(math.nan, self.optimizer.param_groups[0]["lr"])
-        random = random_states(self.fabric)
+        state = dict(
+            model=self.module.state_dict(),
+            optimizer=self.optimizer.state_dict(),
+            ema=None if self.ema is None else self.ema.state_dict(),
+            precision=self.fabric.strategy.precision.state_dict(),
+            random=random_states(self.fabric),
+            step=self.step,
+            loss_sum=self.loss_sum,
+            best=self.best,
+            history=self.history,
+        )
+        state = whole(self.fabric, state)
 
         def write() -> None:
-            state = dict(
-                model=weights,
-                optimizer=self.optimizer.state_dict(),
-                ema=None if self.ema is None else self.ema.state_dict(),
-                precision=self.fabric.strategy.precision.state_dict(),
-                random=random,
-                step=self.step,
-                loss_sum=self.loss_sum,
-                best=self.best,
-                history=self.history,
-            )
             keep = self.config.keep_last
             checkpoint.save(state, self.folder.checkpoints, self.step, keep_last=keep, best=best)
 
@@ -284,11 +294,15 @@ class Loop:
         in_first(self.fabric, lambda: self.folder.write_metrics(self.history))
 
     def _load(self, state: dict[str, Any]) -> None:
-        checkpoint.check_shapes(state["model"], self.module.state_dict())
-        self.module.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        weights = self.module.state_dict()
+        needed = whole(self.fabric, weights)
+        in_first(self.fabric, lambda: checkpoint.check_shapes(state["model"], needed))
+        self.module.load_state_dict(split(state["model"], weights))
+        # The optimizer counts the weights in this order, and keeps its means in their shapes.
+        places = dict(enumerate(self.module.parameters()))
+        self.optimizer.load_state_dict(split(state["optimizer"], dict(state=places)))
         if self.ema is not None:
-            self.ema.load_state_dict(state["ema"])
+            self.ema.load_state_dict(split(state["ema"], self.ema.state_dict()))
         self.fabric.strategy.precision.load_state_dict(state["precision"])
         set_random_states(self.fabric, state["random"])
         self.step, self.loss_sum = state["step"], state["loss_sum"]

@@ -1,20 +1,26 @@
 """One process or many: how they start, and how they come to the same decision.
 
-Every process holds the whole model and the whole state of the run. What only one of them sees,
-such as its share of the loss, a signal, or a disk that is full, is passed on to all before
-anything follows from it; so all stop at the same step, and none is left waiting for another.
+Every process holds the whole model, or with the strategy "fsdp" a part of every weight. What only
+one of them sees, such as its share of the loss, a signal, or a disk that is full, is passed on to
+all before anything follows from it; so all stop at the same step, and none is left waiting for
+another.
 """
 
 import os
 from collections.abc import Callable
+from itertools import chain
 from typing import TypeVar, cast
 
 import torch
 from jaxtyping import Float, Shaped
 from lightning_fabric import Fabric
-from torch import Tensor
+from lightning_fabric.plugins import DoublePrecision
+from lightning_fabric.strategies import ModelParallelStrategy
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from sfo.training.config import Precision
+from sfo.training.sharding import shard
 
 T = TypeVar("T")
 
@@ -28,20 +34,28 @@ def start(
     strategy: str = "auto",
 ) -> Fabric:
     """Start the processes; under torchrun, which has started them, join the others."""
-    if strategy not in ("auto", "ddp"):
+    if strategy not in ("auto", "ddp", "fsdp"):
         raise ValueError(
-            "`strategy` must be 'auto' or 'ddp', with the whole model in every process, got "
-            f"{strategy!r}."
+            "`strategy` must be 'auto' or 'ddp', with the whole model in every process, or "
+            f"'fsdp', with a part of it in each, got {strategy!r}."
+        )
+    sharded = strategy == "fsdp"
+    if sharded and precision == "16-mixed":
+        raise ValueError(
+            "`precision` must not be '16-mixed' with the strategy 'fsdp', which does not scale "
+            "gradients; use 'bf16-mixed', or the strategy 'ddp'."
         )
     if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         num_nodes = int(os.environ["WORLD_SIZE"]) // devices
+    double = sharded and precision == "64-true"
     fabric = Fabric(
         accelerator=accelerator,
         devices=devices,
         num_nodes=num_nodes,
-        strategy=strategy,
-        precision=precision,
+        strategy=ModelParallelStrategy(shard) if sharded else strategy,
+        # By its name, Fabric refuses float64 for a sharded model, which works all the same.
+        **(dict(plugins=DoublePrecision()) if double else dict(precision=precision)),
     )
     if restarts() and fabric.world_size > 1 == num_nodes:
         _meet_again(fabric)
@@ -107,6 +121,20 @@ def in_first(fabric: Fabric, action: Callable[[], T]) -> T:
     if error is not None:
         raise error
     return cast(T, answer)
+
+
+def is_finite(fabric: Fabric, model: nn.Module) -> bool:
+    """Whether all weights and buffers are numbers, in all processes."""
+    tensors = chain(model.parameters(), model.buffers())
+    mine = (t.to_local() if isinstance(t, DTensor) else t for t in tensors)
+    return bool(gather(fabric, all(bool(t.isfinite().all()) for t in mine)).all())
+
+
+def share_buffers(fabric: Fabric, model: nn.Module) -> None:
+    """Take the first process' buffers, as the running means of a norm, in all of them."""
+    if fabric.world_size > 1:
+        for buffer in model.buffers():
+            torch.distributed.broadcast(buffer, 0)
 
 
 def random_states(fabric: Fabric) -> dict[str, Tensor]:

@@ -68,7 +68,7 @@ def test_keys_tell_experiments_apart():
             "`data.scales` is not a known key; known: benchmark, scale, ",
         ),
         (
-            lambda: Experiment.from_json(of().to_json().replace('"epochs": 100', '"epochs": 1.5')),
+            lambda: Experiment.from_json(of().to_json().replace('"epochs": 60', '"epochs": 1.5')),
             "`train.epochs` must be a valid integer, got 1.5.",
         ),
     ],

@@ -2,15 +2,17 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
-import types
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from small_runs import small, traces
+from small_runs import dying_at, ended, fit_or_resume, in_child, small, traces
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 
 from sfo.registry import MODELS
@@ -107,12 +109,24 @@ def test_the_average_is_what_is_validated_and_kept(tmp_path):
     torch.testing.assert_close(list(run.model.parameters()), mean)
 
 
-@pytest.mark.parametrize("precision", ["32-true", "64-true", "bf16-mixed"])
-def test_it_learns_in_every_precision(tmp_path, precision):
+@pytest.mark.parametrize(
+    ("precision", "weights"),
+    [
+        ("32-true", torch.float32),
+        ("64-true", torch.float64),
+        ("bf16-mixed", torch.float32),
+        ("bf16-true", torch.bfloat16),
+    ],
+)
+def test_it_learns_in_every_precision(tmp_path, precision, weights):
+    """And its model comes back in it: nothing is rounded."""
     settings = dict(epochs=15, learning_rate=0.02, schedule="one_cycle")
     run = fit(small(**settings, precision=precision), tmp_path)
     assert run.history[-1]["validation"] < 0.6 * run.history[0]["validation"]
-    assert all(p.dtype == torch.float32 for p in run.model.parameters())
+    saved = checkpoint.load(checkpoint.best(tmp_path / "checkpoints"))["model"]
+    for name, value in run.model.named_parameters():
+        assert value.dtype == weights
+        assert torch.equal(value, saved[name])
 
 
 def test_a_rollout_learns(tmp_path):
@@ -209,12 +223,6 @@ def test_what_is_told_after_every_step(tmp_path):
     assert told[-1].seconds_left == 0
 
 
-def test_a_strategy_that_splits_the_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"`strategy` must be 'auto' or 'ddp', .* got 'fsdp'"):
-        fit(small(), tmp_path / "run", strategy="fsdp")
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_run_without_a_best_epoch(tmp_path):
     with (
         RunFolder(tmp_path).opened(small(), resume=False),
@@ -223,26 +231,30 @@ def test_a_run_without_a_best_epoch(tmp_path):
         load_best(tmp_path)
 
 
-def test_curves_for_tensorboard(tmp_path, monkeypatch):
-    """Where it is installed; a resumed run replaces what it does again."""
-    written = []
+def fit_and_die(experiment, folder):
+    dying_at(Loop, "_train_step", 8)
+    fit(experiment, folder)
 
-    class SummaryWriter:
-        def __init__(self, path, purge_step):
-            written.append((Path(path).name, purge_step))
 
-        def add_scalar(self, *scalar):
-            written.append(scalar)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_tensorboard_reads_the_metrics(tmp_path):
+    """Each once, though the run was killed and the sixth step taken twice."""
+    experiment = small(epochs=4, checkpoint_every=5, validate_every=2)
+    assert ended(in_child(fit_and_die, experiment, tmp_path)) == -signal.SIGKILL
+    assert ended(in_child(fit_or_resume, experiment, tmp_path)) == 0
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    for name in ("loss", "validation", "learning_rate"):
+        kept = [(row["step"], np.float32(row[name])) for row in rows if row[name] is not None]
+        assert [(event.step, event.value) for event in events.Scalars(name)] == kept
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 2
 
-        def flush(self):
-            pass
 
-    stub = types.ModuleType("tensorboard")
-    stub.SummaryWriter = SummaryWriter
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", stub)
-    (row,) = fit(small(epochs=1), tmp_path).history
-    names = ("loss", "validation", "learning_rate")
-    assert written == [("tensorboard", 3), *((name, row[name], 3) for name in names)]
+def test_without_tensorboard(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    assert len(fit(small(epochs=1), tmp_path).history) == 1
+    assert not (tmp_path / "tensorboard").exists()
 
 
 def test_weights_may_be_complex():

@@ -1,4 +1,4 @@
-"""Two processes train as one does, and end together whatever happens to one of them."""
+"""Two processes train as one does, with the whole model each or half of it, and end together."""
 
 import os
 import signal
@@ -9,13 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_runs import dying_at, meeting_place, side_by_side, small, traces
+import torch
+from small_runs import dying_at, ended, in_child, meeting_place, side_by_side, small, traces
+from torch import nn
 
+from sfo.models.operator import Operator
+from sfo.registry import MODELS
 from sfo.training import checkpoint
 from sfo.training.checkpoint import CheckpointError
-from sfo.training.fit import Diverged, fit
+from sfo.training.config import Experiment
+from sfo.training.fit import Diverged, fit, load_best
 from sfo.training.loop import Loop
 from sfo.training.prepare import load_pairs
+from sfo.training.sharding import shard
 from sfo.training.tree import flatten
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -29,12 +35,28 @@ def last_state(folder):
     return checkpoint.load(checkpoint.latest(folder / "checkpoints"))
 
 
+def fit_whole(experiment, folder):
+    fit(experiment, folder, strategy="ddp", resume="auto")
+
+
+def fit_in_parts(experiment, folder):
+    fit(experiment, folder, strategy="fsdp", resume="auto")
+
+
+def differences(one, two):
+    """How far the tensors of two states are apart, which must have the same names."""
+    for part in ("model", "ema", "optimizer"):
+        ours, theirs = flatten(one[part])[0], flatten(two[part])[0]
+        assert list(ours) == list(theirs)
+        yield from (float((ours[name] - theirs[name]).abs().max()) for name in ours)
+
+
 @pytest.mark.parametrize(
-    ("batch_size", "epochs"),
-    [(7, 17), (19, 25)],
-    ids=["shares of unequal size", "one sample is left for two"],
+    ("batch_size", "epochs", "fit_two"),
+    [(7, 17, fit_whole), (19, 25, fit_whole), (7, 17, fit_in_parts)],
+    ids=["shares of unequal size", "one sample is left for two", "half a model each"],
 )
-def test_two_processes_equal_one(tmp_path, batch_size, epochs):
+def test_two_processes_equal_one(tmp_path, batch_size, epochs, fit_two):
     """After 50 steps. In float64, as Adam blows rounding up where a gradient is all but 0."""
     experiment = small(
         batch_size=batch_size,
@@ -47,16 +69,98 @@ def test_two_processes_equal_one(tmp_path, batch_size, epochs):
         validate_every=10,
     )
     fit(experiment, tmp_path / "one")
-    assert side_by_side(fit, experiment, tmp_path / "two") == [0, 0]
+    assert side_by_side(fit_two, experiment, tmp_path / "two") == [0, 0]
     one, two = (last_state(tmp_path / name) for name in ("one", "two"))
     assert one["step"] == two["step"] >= 50
-    for part in ("model", "ema", "optimizer"):
-        ours, theirs = flatten(one[part])[0], flatten(two[part])[0]
-        for name in ours:
-            assert (ours[name] - theirs[name]).abs().max() < 1e-6
+    assert max(differences(one, two)) < 1e-6
     for row, other in zip(one["history"], two["history"], strict=True):
         assert row["loss"] == pytest.approx(other["loss"], rel=1e-6)
     assert row["validation"] == pytest.approx(other["validation"], rel=1e-6)
+
+
+def fit_and_weigh(experiment, folder):
+    """Ends with 7 if this process holds half of every weight, and of what belongs to it."""
+
+    def weigh(loop):
+        run(loop)
+        for weight in loop.module.parameters():
+            means = loop.optimizer.optimizer.state[weight]["exp_avg"]
+            for tensor in (weight, weight.grad, means):
+                assert abs(2 * tensor.to_local().numel() / tensor.numel() - 1) < 0.1
+        sys.exit(7)
+
+    run, Loop.run = Loop.run, weigh
+    fit_in_parts(experiment, folder)
+
+
+def test_each_process_holds_half(tmp_path):
+    assert side_by_side(fit_and_weigh, small(epochs=1), tmp_path / "run") == [7, 7]
+
+
+def fit_in_parts_and_die(experiment, folder):
+    dying_at(Loop, "_train_step", 3)
+    fit_in_parts(experiment, folder)
+
+
+def fit_and_die(experiment, folder):
+    dying_at(Loop, "_train_step", 3)
+    fit(experiment, folder)
+
+
+def test_from_one_process_to_parts_and_back(tmp_path):
+    """A checkpoint does not tell how many processes have written it, nor what each of them held."""
+    experiment = small(checkpoint_every=1, precision="64-true", ema=0.5, clip=0.5)
+    fit(experiment, tmp_path / "one")
+    folder = tmp_path / "two"
+    assert ended(in_child(fit_and_die, experiment, folder)) == -signal.SIGKILL
+    assert -signal.SIGKILL in side_by_side(fit_in_parts_and_die, experiment, folder)
+    assert last_state(folder)["step"] == 4
+    fit(experiment, folder, resume=True)
+    assert max(differences(*map(last_state, (tmp_path / "one", folder)))) < 1e-6
+
+
+def test_parts_resume_to_the_same_bits(tmp_path):
+    """As torchrun restarts them, which keeps its store."""
+    experiment = small(checkpoint_every=1, ema=0.5, clip=0.5)
+    assert side_by_side(fit_in_parts, experiment, tmp_path / "whole") == [0, 0]
+    lost, store = tmp_path / "killed", meeting_place()
+    assert 0 not in side_by_side(fit_in_parts_and_die, experiment, lost, store=store)
+    assert side_by_side(fit_in_parts, experiment, lost, store=store, restarts=1) == [0, 0]
+    assert traces(tmp_path / "killed") == traces(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in MODELS.names() if MODELS[n].extra is None])
+def test_every_model_in_parts(tmp_path, name):
+    """Registering a model tests it. A batch norm sees a process' own samples, in parts or not."""
+    train = dict(epochs=2, ema=0.5, clip=1.0, precision="64-true", normaliser="standard")
+    experiment = Experiment.of("allen_cahn", name, scale="smoke", train=train)
+    assert side_by_side(fit_whole, experiment, tmp_path / "whole") == [0, 0]
+    assert side_by_side(fit_in_parts, experiment, tmp_path / "parts") == [0, 0]
+    one, two = (tmp_path / folder for folder in ("whole", "parts"))
+    assert max(differences(last_state(one), last_state(two))) < 1e-6
+    a = load_pairs(experiment, "validation").a.double()
+    with torch.no_grad():
+        torch.testing.assert_close(load_best(one)(a), load_best(two)(a), rtol=1e-6, atol=1e-6)
+
+
+class Mixed(Operator):
+    """Real and complex weights side by side."""
+
+    def __init__(self):
+        super().__init__(1, 1, 1)
+        self.real = nn.Parameter(torch.ones(2))
+        self.complex = nn.Parameter(torch.ones(2, dtype=torch.complex64))
+
+
+def test_what_cannot_be_in_parts(tmp_path):
+    with pytest.raises(ValueError, match=r"'fsdp' cannot split Mixed: .* with the strategy 'ddp'"):
+        shard(nn.Sequential(Mixed()), mesh=None)
+    with pytest.raises(ValueError, match=r"`precision` must not be '16-mixed' with the strategy"):
+        fit(small(precision="16-mixed"), tmp_path / "run", strategy="fsdp")
+    with pytest.raises(ValueError, match=r"`strategy` must be .* or 'fsdp', .* got 'deepspeed'"):
+        fit(small(), tmp_path / "run", strategy="deepspeed")
+    assert not (tmp_path / "run").exists()
 
 
 def fit_with_nan(experiment, folder):

@@ -1,0 +1,189 @@
+"""The runner: all of it done once, whatever happens on the way."""
+
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sfo.experiments.record import Record
+from sfo.experiments.results import Results, name
+from sfo.experiments.runner import reproduce
+from sfo.experiments.studies import PROTOCOLS, Cell, Study
+from sfo.experiments.worker import Job
+from sfo.registry import MODELS
+from sfo.training.config import Experiment
+from sfo.training.folder import RunFolder
+
+SMALL = dict(n_modes=4, hidden_channels=4)
+
+
+def study(cells, findings=()):
+    return Study("mine", "", "", lambda scale, seeds: cells, lambda row, column: None, findings)
+
+
+def small(model="fno", **train):
+    settings = SMALL if model == "sfo" else {}
+    return Experiment.of("allen_cahn", model, scale="smoke", settings=settings, train=train)
+
+
+def command(out, *more):
+    words = "reproduce fixed --scale smoke --benchmark allen_cahn diffusion_reaction --column fno"
+    return [sys.executable, "-m", "sfo", *words.split(), "--out", str(out), *more]
+
+
+def records(folder):
+    return {p.name: p.read_bytes() for p in (folder / "records").glob("*.json")}
+
+
+def test_trials_runs_seeds_and_findings_end_to_end(tmp_path):
+    results = Results(tmp_path)
+    tuned = Cell("allen_cahn", "fno", small("fno"), seeds=2, tuned=True)
+    found = Cell("allen_cahn", "sfo", small("sfo"))
+    state = reproduce(
+        [study([tuned]), study([found], ("coefficients", "transfer"))],
+        results,
+        scale="smoke",
+        workers=1,
+    )
+    assert not state.failed
+    assert not state.waiting
+    assert len(state.seconds) == len(PROTOCOLS) + 2 + 1
+    choice = min(tuned.trials(), key=lambda trial: results.record(trial).validation)
+    for run in tuned.runs(results):
+        assert run.train.schedule == choice.train.schedule
+        assert results.record(run).experiment == run
+    norms = results.finding("coefficients", found.experiment).values["norms"]
+    assert [len(row) for row in norms] == [SMALL["n_modes"]] * 4
+    transfer = results.finding("transfer", found.experiment).values
+    own = results.record(found.experiment).errors.percent
+    for way in ("rebuild", "restrict"):
+        assert transfer["percent"][way]["64"] == own, "on its own grid nothing changes"
+        assert {"128", "32", "16", "8"} <= {*transfer["percent"][way]}
+    # Trials leave nothing behind, runs their best checkpoint.
+    assert not results.run_folder(choice).exists()
+    assert len(list((results.run_folder(found.experiment) / "checkpoints").iterdir())) == 1
+
+
+def test_a_second_call_does_nothing(tmp_path):
+    cell = Cell("allen_cahn", "fno", small())
+    assert len(reproduce([study([cell])], Results(tmp_path), workers=1).seconds) == 1
+    before = records(tmp_path)
+    assert reproduce([study([cell])], Results(tmp_path), workers=1).seconds == {}
+    assert records(tmp_path) == before
+
+
+def test_a_run_that_fails_is_noted_and_the_others_go_on(tmp_path):
+    good = Cell("allen_cahn", "fno", small())
+    bad = Cell("allen_cahn", "wild", small(learning_rate=1e30))
+    results = Results(tmp_path)
+    state = reproduce([study([bad, good])], results, workers=1)
+    assert [*state.failed] == [name(bad.experiment)]
+    assert "learning rate" in results.failure(bad.experiment)
+    assert results.record(good.experiment) is not None
+
+
+def test_results_that_cannot_be_trusted_stop_it_at_once(tmp_path):
+    cell = Cell("allen_cahn", "fno", small())
+    reproduce([study([cell])], Results(tmp_path), workers=1)
+    (path,) = (tmp_path / "records").iterdir()
+    path.write_text(path.read_text().replace('"epochs": 2', '"epochs": 3'))
+    with pytest.raises(ValueError, match=r"cannot be trusted.*was changed"):
+        reproduce([study([cell])], Results(tmp_path), workers=1)
+
+
+def test_a_job_comes_back_equal():
+    job = Job(small(), ("transfer",), keep=False)
+    assert Job.from_json(job.to_json()) == job
+
+
+def workers_of(folder):
+    """Worker processes that are at these results."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"sfo.experiments.worker" in words and str(folder).encode() in words:
+            found.append(int(path.parent.name))
+    return found
+
+
+def killed_again_and_again(folder, kills, seed):
+    """Start the runner, kill it at random moments, let it end; no finished run may be touched."""
+    chance = random.Random(seed)
+    seen: dict[str, tuple[bytes, int]] = {}
+
+    def check():
+        for path in (folder / "records").glob("*.json"):
+            now = path.read_bytes(), path.stat().st_mtime_ns
+            assert seen.setdefault(path.name, now) == now, "a finished run was repeated"
+
+    for _ in range(kills):
+        runner = subprocess.Popen(command(folder, "--seeds", "3", "--workers", "1"))
+        time.sleep(chance.uniform(2.0, 9.0))
+        runner.send_signal(signal.SIGKILL)
+        runner.wait()
+        deadline = time.monotonic() + 30
+        while workers_of(folder):
+            assert time.monotonic() < deadline, "a worker outlives its runner"
+            time.sleep(0.1)
+        check()
+    subprocess.run(command(folder, "--seeds", "3", "--workers", "1"), check=True)
+    check()
+
+
+@pytest.mark.slow
+def test_ten_kills_lose_nothing_and_repeat_nothing(tmp_path):
+    killed_again_and_again(tmp_path / "killed", 10, seed=0)
+    subprocess.run(command(tmp_path / "calm", "--seeds", "3", "--workers", "1"), check=True)
+    assert len(records(tmp_path / "calm")) == 6
+    assert records(tmp_path / "killed") == records(tmp_path / "calm")
+
+
+def test_two_kills_lose_nothing_and_repeat_nothing(tmp_path):
+    killed_again_and_again(tmp_path, 2, seed=1)
+    assert len(records(tmp_path)) == 6
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path):
+    cell = Cell("allen_cahn", "fno", small())
+    long = ["--seeds", "2", "--workers", "1"]
+    runner = subprocess.Popen(command(tmp_path, *long), stderr=subprocess.PIPE, text=True)
+    while not RunFolder(Results(tmp_path).run_folder(cell.experiment)).exists:
+        time.sleep(0.05)
+        assert runner.poll() is None
+    runner.send_signal(signal.SIGINT)
+    _, error = runner.communicate(timeout=60)
+    assert runner.returncode == 130
+    assert "Traceback" not in error
+    assert not workers_of(tmp_path)
+    subprocess.run(command(tmp_path, *long), check=True)
+    assert len(records(tmp_path)) == 4
+
+
+def test_a_dry_run_lists_all_runs_and_does_none(tmp_path):
+    found = subprocess.run(
+        command(tmp_path, "--seeds", "3", "--dry-run"), capture_output=True, text=True, check=True
+    )
+    assert re.search(r"6 runs, \d+:\d\d on one core", found.stdout)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_main_table_at_the_smallest_scale_has_every_cell(tmp_path):
+    """Nine models of the paper and ours on six benchmarks, from the equation to the Record."""
+    words = ["reproduce", "main", "--scale", "smoke", "--out", str(tmp_path), "--workers", "1"]
+    subprocess.run([sys.executable, "-m", "sfo", *words], check=True)
+    assert not (tmp_path / "failures").exists()
+    found = [Record.load(path) for path in (tmp_path / "records").iterdir()]
+    models = {(r.experiment.model.name, r.experiment.model.preset) for r in found}
+    benchmarks = {r.experiment.data.benchmark for r in found}
+    assert len(benchmarks) == 6
+    assert len(models) == 10 + MODELS["neuralop_fno"].available()
+    assert len(found) == len(benchmarks) * len(models)
+    assert all(0 < r.errors.percent < 1000 for r in found)
