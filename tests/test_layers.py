@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "training": {"pdes", "data", "models"},
     "evaluation": {"data", "models"},
     "experiments": {"data", "models", "training", "evaluation"},
-    "report": {"bases", "theory", "data", "evaluation", "experiments"},
+    "report": {"bases", "theory", "data", "training", "evaluation", "experiments"},
 }
 
 

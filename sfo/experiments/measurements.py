@@ -91,7 +91,7 @@ for _entry in (
         "runtime",
         "Seconds per epoch",
         "Of training, on one thread of this machine, all models taking turns in one process; "
-        "PINO without its residual. The paper's are from a GPU and from larger sets: compare "
+        "PINO without its residual. The paper's are from other hardware and larger sets: compare "
         "within a row, not across.",
         runtime,
     ),

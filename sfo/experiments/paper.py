@@ -32,6 +32,9 @@ def _times(factor: float, row: Mapping[Name, Number]) -> dict[Name, Number]:
     return {name: factor * value for name, value in row.items()}
 
 
+SEEDS = 10
+"""Runs behind each mean of `MAIN`."""
+
 TENTH = 1 / 10
 """To per cent from 10 × L₂(%), as the tables print Diffusion-Sorption."""
 

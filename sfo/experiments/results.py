@@ -134,7 +134,7 @@ def _errors(kind: type[Kept], folder: Path) -> Iterator[RecordError]:
 def _load(kind: type[Kept], path: Path) -> Kept:
     try:
         found = kind.from_json(path.read_text())
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise RecordError(f"{path} {str(error).rstrip('.')}.") from error
     if found.version != sfo.__version__:
         raise RecordError(

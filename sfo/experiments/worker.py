@@ -127,6 +127,9 @@ def main(out: str) -> None:
         start = time.monotonic()
         try:
             record = work(job, results, tell)
+        except SystemExit as stop:
+            # At once: a thread that waits for input would hold up the usual end.
+            os._exit(int(stop.code or 0))
         except (ValueError, RuntimeError, MemoryError) as error:
             # A full disk says nothing about the run: that ends the worker, with its reason logged.
             if isinstance(error.__cause__, OSError):

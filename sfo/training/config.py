@@ -305,6 +305,9 @@ CHANNELS = ("in_channels", "out_channels", "n_dim")
 
 def check_settings(model: str, settings: dict[str, Any]) -> None:
     """Refuse settings that the model's constructor does not have, or of another type."""
+    MODELS[model]  # A wrong name is answered with the right ones.
+    if not settings:
+        return
     known = model_settings(model)
     for key, value in settings.items():
         if key not in known:

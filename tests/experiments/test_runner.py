@@ -19,7 +19,7 @@ from sfo.registry import MODELS
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 
-SMALL = dict(n_modes=4, hidden_channels=4)
+SMALL = dict(n_modes=4, hidden_channels=8)
 
 
 def study(cells, findings=()):

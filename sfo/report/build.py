@@ -1,0 +1,211 @@
+"""The report of a folder of results: one page of HTML, the same in Markdown, and the figures.
+
+The same results give the same bytes: there are no dates, no machines and no absolute paths in it.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from sfo.experiments.measurements import MEASUREMENTS
+from sfo.experiments.paper import INCONSISTENCIES
+from sfo.experiments.results import Results, name
+from sfo.experiments.studies import PAPER_BENCHMARKS, STUDIES
+from sfo.report import figures, markdown, page
+from sfo.report.blocks import (
+    Block,
+    Bullets,
+    Command,
+    Details,
+    Heading,
+    Picture,
+    Problems,
+    Text,
+)
+from sfo.report.found import FoundStudy, find_study, problems, records, scales
+from sfo.report.found import table as measured_table
+from sfo.report.limits import limits, size_table
+from sfo.report.measured import parameter_table, runtime_table
+from sfo.report.provenance import provenance
+from sfo.report.tables import study_tables
+from sfo.report.verdict import paired_table, place_table, sentences
+from sfo.training.config import Scale
+
+ORDER = (
+    "main",
+    "fixed",
+    "coefficients",
+    "basis",
+    "glu",
+    "index",
+    "rank",
+    "width",
+    "tune",
+    "subsample",
+    "zero-shot",
+    "boundary",
+    "design",
+)
+"""Of the studies, as in the paper; others come after them."""
+
+
+def write(folder: str | os.PathLike[str]) -> list[Path]:
+    """Write report.html, report.md and figures/*.png beside the results; returns their paths.
+
+    Args:
+        folder: Of results, as `sfo reproduce` makes it.
+    """
+    results = Results(folder)
+    if not any((results.folder / kind).is_dir() for kind in ("records", "tables", "failures")):
+        raise ValueError(
+            f"{results} holds no results; make some with `sfo reproduce main --scale smoke --out "
+            f"{results}`."
+        )
+    title, blocks = report(results)
+    files = {
+        f"figures/{block.name}.png": block.content for block in blocks if isinstance(block, Picture)
+    }
+    files["report.html"] = page.document(title, blocks).encode()
+    files["report.md"] = markdown.document(title, blocks).encode()
+    for path, content in files.items():
+        (results.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (results.folder / path).write_bytes(content)
+    return [results.folder / path for path in files]
+
+
+def report(results: Results) -> tuple[str, list[Block]]:
+    """Title and blocks of the report."""
+    kept = list(records(results))
+    sizes = scales(kept)
+    title = f"The Spectral Filtering Operator: results at the {' and '.join(sizes)} scale"
+    blocks: list[Block] = []
+    bad = problems(results)
+    if bad:
+        many = f"{len(bad)} files" if len(bad) > 1 else "One file"
+        blocks.append(Problems(f"{many} left out of this report:", bad))
+    blocks.append(
+        Text(
+            "Errors are mean relative L2 errors on test samples in per cent. The best of a row is "
+            "bold, the second best underlined (in Markdown: italic), among our own numbers; what "
+            "the paper prints stands beside them in small print."
+        )
+    )
+    if not sizes:
+        title = "The Spectral Filtering Operator: results"
+        blocks.append(Text("There is no Record here that can be trusted."))
+    used: set[str] = set()
+    for scale, seeds in sizes.items():
+        studies = [find_study(STUDIES[n], results, scale, seeds) for n in _ordered()]
+        blocks += _scale_blocks(scale, studies, results, alone=len(sizes) == 1)
+        used |= {run for found in studies for run in _runs(found)}
+    blocks += _measurements(results)
+    blocks += _paper_blocks()
+    extra = [n for record in kept if (n := name(record.experiment)) not in used]
+    if extra:
+        blocks.append(Heading("Records of no study", "others"))
+        blocks.append(Bullets(tuple(f"records/{n}.json" for n in extra)))
+    return title, blocks
+
+
+def _ordered() -> list[str]:
+    return [*ORDER, *(n for n in STUDIES.names() if n not in ORDER)]
+
+
+def _scale_blocks(
+    scale: Scale, studies: list[FoundStudy], results: Results, alone: bool
+) -> list[Block]:
+    """All sections of a scale."""
+    suffix, prefix = ("", "") if alone else (f" ({scale})", f"{scale}-")
+    blocks: list[Block] = []
+    main = next(found for found in studies if found.study.name == "main")
+    if main.at_hand():
+        blocks.append(Heading(f"In short{suffix}", f"{prefix}short"))
+        blocks.append(Bullets(tuple(sentences(main))))
+        blocks += [t for t in (place_table(main), paired_table(main)) if t.rows]
+    at_hand = [found for found in studies if found.at_hand()]
+    for found in at_hand:
+        study = found.study
+        blocks.append(Heading(f"{study.title}{suffix}", f"{prefix}{study.name}"))
+        blocks += [Text(study.about), Command(found.command)]
+        # The heading is title enough.
+        blocks += [
+            replace(table, title="") if table.title == study.title else table
+            for table in study_tables(found, results)
+        ]
+        for figure_name, (figure, caption) in _figures(found).items():
+            if figure is not None:
+                blocks.append(Picture(prefix + figure_name, page.png(figure), caption))
+        blocks.append(provenance(found, results))
+    absent = [found.study.name for found in studies if not found.at_hand()]
+    if absent:
+        blocks.append(Heading(f"Not at hand{suffix}", f"{prefix}absent"))
+        blocks.append(Text("Studies without Records here, and the command that makes them:"))
+        blocks.append(Command(f"sfo reproduce {' '.join(absent)} --scale {scale}"))
+    blocks.append(Heading(f"Limits of the comparison{suffix}", f"{prefix}limits"))
+    blocks.append(Bullets(tuple(limits(scale, at_hand))))
+    blocks.append(size_table(scale, PAPER_BENCHMARKS))
+    return blocks
+
+
+def _figures(found: FoundStudy) -> dict[str, tuple[Figure | None, str]]:
+    """Of a study, by file name."""
+    match found.study.name:
+        case "main":
+            return {
+                "main": (
+                    figures.main_figure(found),
+                    "The main table: our means with 95 % intervals over the seeds, and the "
+                    "paper's means, on logarithmic axes.",
+                ),
+                "parameters": (
+                    figures.cost_figure(found),
+                    "The same errors against the number of parameters of each model.",
+                ),
+            }
+        case "coefficients":
+            caption = "Norm of each mode's matrix, mean over the layers, beside the paper's curve."
+            return {"coefficients": (figures.coefficient_figure(found), caption)}
+        case "rank":
+            caption = "Error against the number of modes L, beside the paper's where it has them."
+            return {"rank": (figures.rank_figure(found), caption)}
+        case "zero-shot":
+            caption = (
+                "Error on grids that the models were not trained on, against the points along an "
+                "axis; the grey line is the trained grid."
+            )
+            return {"zero-shot": (figures.transfer_figure(found), caption)}
+        case "boundary":
+            caption = "Error on the whole grid, in the band along its sides, and within."
+            return {"boundary": (figures.boundary_figure(found), caption)}
+    return {}
+
+
+def _measurements(results: Results) -> list[Block]:
+    """Parameters and times, where they were measured."""
+    blocks: list[Block] = []
+    makers = {"params": parameter_table, "runtime": runtime_table}
+    for kind, make in makers.items():
+        values = measured_table(results, kind)
+        if values is not None:
+            about = MEASUREMENTS[kind]
+            scale = f" --scale {values['scale']}" if "scale" in values else ""
+            blocks += [Heading(about.title, kind), Text(about.about)]
+            blocks += [Command(f"sfo reproduce {kind}{scale}"), replace(make(values), title="")]
+    return blocks
+
+
+def _paper_blocks() -> list[Block]:
+    """What to know of the paper's own numbers."""
+    about = Text("Names in capitals are tables of `sfo.experiments.paper`.", kind="note")
+    summary = f"{len(INCONSISTENCIES)} places"
+    return [
+        Heading("Where the paper disagrees with itself", "paper"),
+        Details(summary, (about, Bullets(INCONSISTENCIES))),
+    ]
+
+
+def _runs(found: FoundStudy) -> list[str]:
+    """Names of all runs of a study, trials too."""
+    return [name(run) for f in found.cells.values() for run in (*f.runs, *f.cell.trials())]

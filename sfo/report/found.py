@@ -1,0 +1,194 @@
+"""What a folder of results holds for the cells of a study. What is missing raises nothing."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sfo
+from sfo.evaluation.statistics import Interval, mean_interval
+from sfo.experiments.record import Finding, Record, RecordError, unseal
+from sfo.experiments.results import Results, name
+from sfo.experiments.studies import Cell, Study
+from sfo.training.config import Experiment, Scale
+
+Kept = TypeVar("Kept")
+SCALES: tuple[Scale, ...] = ("smoke", "desk", "paper")
+
+
+def percent(record: Record) -> float:
+    """The paper's metric."""
+    return record.errors.percent
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is for one cell.
+
+    Args:
+        cell: Of a study.
+        runs: One a seed; none before the protocol is chosen.
+        records: Of those runs that have one that can be trusted.
+        failures: Why others have none, a sentence each.
+        choice: The protocol that the trials have chosen.
+        findings: What else was measured on the trained models.
+    """
+
+    cell: Cell
+    runs: tuple[Experiment, ...]
+    records: tuple[Record, ...]
+    failures: tuple[str, ...]
+    choice: dict[str, Any] | None
+    findings: tuple[Finding, ...] = ()
+
+    def interval(self, value: Callable[[Record], float | None] = percent) -> Interval | None:
+        """Mean over the seeds of a number of the Records; what is not finite is left out."""
+        values = [v for r in self.records if (v := value(r)) is not None and isfinite(v)]
+        return mean_interval(values) if values else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the runs behind the number."""
+        return tuple(name(record.experiment) for record in self.records)
+
+
+@dataclass(frozen=True)
+class FoundStudy:
+    """What there is for a study at a scale.
+
+    Args:
+        study: Which.
+        scale: Of its runs.
+        seeds: The largest number of seeds that a cell has.
+        cells: By row and column.
+    """
+
+    study: Study
+    scale: Scale
+    seeds: int
+    cells: dict[tuple[str, str], Found]
+
+    @property
+    def rows(self) -> list[str]:
+        """In the order of their first cell."""
+        return list(dict.fromkeys(row for row, _ in self.cells))
+
+    @property
+    def columns(self) -> list[str]:
+        """Likewise."""
+        return list(dict.fromkeys(column for _, column in self.cells))
+
+    @property
+    def command(self) -> str:
+        """What makes it."""
+        return f"sfo reproduce {self.study.name} --scale {self.scale} --seeds {self.seeds}"
+
+    def at_hand(self) -> bool:
+        """Whether there is enough of it for a table: something to compare, where it compares.
+
+        The paper's SFO is part of most studies, so its Records alone do not make one.
+        """
+        if self.study.findings:
+            return any(found.findings for found in self.cells.values())
+        needed = 2 if self.study.name in COMPARING else 1
+        present = [row for (row, _), found in self.cells.items() if found.records or found.failures]
+        return any(present.count(row) >= needed for row in set(present))
+
+
+COMPARING = ("basis", "glu", "index", "rank", "width", "tune", "subsample", "design")
+"""Studies of SFO against itself."""
+
+
+def find(cell: Cell, results: Results, kinds: Sequence[str] = ()) -> Found:
+    """What the results have for a cell; `kinds` are those of the study's findings."""
+    choice = trusted(cell.choice, results) if cell.tuned else None
+    records, failures = [], []
+    runs = trusted(cell.runs, results) or []
+    for run in runs:
+        record = trusted(results.record, run)
+        if record is not None:
+            records.append(record)
+            if not isfinite(record.errors.percent):
+                failures.append(f"seed {run.seed} diverged: its test error is not finite.")
+        elif why := trusted(results.failure, run):
+            failures.append(f"seed {run.seed} failed: {first_line(why)}")
+    kept = (trusted(results.finding, kind, run) for run in runs for kind in kinds)
+    findings = tuple(finding for finding in kept if finding is not None)
+    return Found(cell, tuple(runs), tuple(records), tuple(failures), choice, findings)
+
+
+def find_study(study: Study, results: Results, scale: Scale, seeds: int) -> FoundStudy:
+    """What the results have for a study, `seeds` being the most that any cell may have."""
+    cells = {
+        (cell.row, cell.column): find(cell, results, study.findings)
+        for cell in study.cells(scale, seeds)
+    }
+    most = [r.experiment.seed - f.cell.experiment.seed for f in cells.values() for r in f.records]
+    return FoundStudy(study, scale, max(most, default=0) + 1, cells)
+
+
+def scales(records: Iterable[Record]) -> dict[Scale, int]:
+    """The scales of the Records, and the number of seeds at each."""
+    found: dict[Scale, int] = {}
+    for record in records:
+        scale, seed = record.experiment.data.scale, record.experiment.seed
+        found[scale] = max(found.get(scale, 0), seed + 1)
+    return {scale: found[scale] for scale in SCALES if scale in found}
+
+
+def records(results: Results) -> Iterator[Record]:
+    """All that can be trusted, sorted by name."""
+    for path in sorted((results.folder / "records").glob("*.json")):
+        try:
+            record = Record.load(path)
+        except (ValueError, TypeError, KeyError):
+            continue  # Named by `problems`.
+        kept = trusted(results.record, record.experiment)
+        if kept is not None and path.stem == name(record.experiment):
+            yield kept
+
+
+def problems(results: Results) -> tuple[str, ...]:
+    """A sentence for every file that does not enter the report, without the folder's own path."""
+    others = [
+        sentence
+        for folder in ("failures", "tables")
+        for path in sorted((results.folder / folder).glob("*.json"))
+        if (sentence := _problem(path))
+    ]
+    found = [*results.problems(), *others]
+    return tuple(sentence.replace(f"{results.folder}{os.sep}", "") for sentence in found)
+
+
+def table(results: Results, name: str) -> dict[str, Any] | None:
+    """A table that was measured in one go, if there is one that can be trusted."""
+    bad = _problem(results.folder / "tables" / f"{name}.json")
+    return None if bad else results.table(name)
+
+
+def _problem(path: Path) -> str | None:
+    """Of a failure or a table, if there is one."""
+    if not path.exists():
+        return None
+    try:
+        version = unseal(path.read_text()).get("version")
+    except RecordError as error:
+        return f"{path} {error}."
+    if version == sfo.__version__:
+        return None
+    return f"{path} was made by version {version}, this is {sfo.__version__}."
+
+
+def trusted(get: Callable[..., Kept | None], *arguments: Any) -> Kept | None:
+    """What `get` returns, or None where it finds something that cannot be trusted."""
+    try:
+        return get(*arguments)
+    except RecordError:
+        return None
+
+
+def first_line(text: str) -> str:
+    """Of a reason, which may be a whole traceback."""
+    return text.strip().splitlines()[0] if text.strip() else "no reason given."
