@@ -90,8 +90,9 @@ def main() -> None:
     rows = {}
     for size in arguments.sizes:
         entry = SIZES[size]
-        print(f"\n{size}: {entry['benchmark']}, {entry['shape']}, batch {entry['batch']}")
-        print(f"{'model':13} {'parameters':>12} {'ms':>8} {'x SFO':>6} {'MB':>7}")
+        shape = " × ".join(map(str, entry["shape"]))
+        print(f"\n{size}: {entry['benchmark']}, {shape}, batch {entry['batch']}\n")
+        print("| model | parameters | ms | × SFO | MB |\n|---|---|---|---|---|")
         for name in NAMES:
             command = [sys.executable, __file__, "--measure", name, size]
             try:
@@ -99,19 +100,19 @@ def main() -> None:
                 row = json.loads(done.stdout.splitlines()[-1])
                 rows[f"{size} {name}"] = row
                 print(
-                    f"{name:13} {row['parameters']:12,} {1e3 * row['seconds']:8.0f} "
-                    f"{row['seconds'] / row['sfo']:6.2f} {row['megabytes']:7.0f}",
+                    f"| {name} | {row['parameters']:,} | {1e3 * row['seconds']:,.0f} "
+                    f"| {row['seconds'] / row['sfo']:.2f} | {row['megabytes']:,.0f} |",
                     flush=True,
                 )
             except subprocess.TimeoutExpired:
-                rows[f"{size} {name}"] = dict(note=f"over {SECONDS} s")
-                print(f"{name:13} over {SECONDS} s", flush=True)
+                rows[f"{size} {name}"] = dict(note=f"over {SECONDS} s for three steps")
+                print(f"| {name} | | over {SECONDS} s for three steps | | |", flush=True)
             except (IndexError, ValueError):
                 reason = (done.stderr.strip().splitlines() or ["killed"])[-1][:80]
                 if "memory" in reason.lower() or "alloc" in reason.lower():
                     reason = "does not fit in 20 GB"
                 rows[f"{size} {name}"] = dict(note=reason)
-                print(f"{name:13} {reason}", flush=True)
+                print(f"| {name} | | {reason} | | |", flush=True)
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(rows, file, indent=1)

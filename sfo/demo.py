@@ -26,6 +26,7 @@ RUNS = {
     "SFO, as in the paper": dict(model="sfo", preset="paper"),
     "FNO, as in the paper": dict(model="fno", preset="paper"),
 }
+TITLE = "SFO demo: the Allen–Cahn equation"
 PROTOCOL = dict(schedule="one_cycle", learning_rate=4e-3, clip=1.0, batch_size=20)
 
 
@@ -44,6 +45,9 @@ def run(out: Path, epochs: int = 60, samples: int = 300, seed: int = 0) -> dict[
         raise ValueError(f"{out} is not empty and holds no demo; choose another folder.")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    # At once, so that a demo that was stopped can be begun again in the same folder.
+    waiting = html.page(TITLE, [html.paragraph("The models are being trained; look again soon.")])
+    (out / "demo.html").write_text(waiting, encoding="utf-8")
     console.print("[bold]Allen–Cahn[/]: u(x, 0) → u(x, t) at 101 times, 256 points")
     with _bar(console) as bar:
         task = bar.add_task(f"generate {samples} samples")
@@ -106,7 +110,7 @@ def report(out: Path, records: dict[str, Record]) -> str:
         "s per epoch",
     ]
     return html.page(
-        "SFO demo: the Allen–Cahn equation",
+        TITLE,
         [
             html.paragraph(
                 "∂u/∂t = 1e-4 ∂²u/∂x² + 5 (u − u³) on (−1, 1), periodic. From the initial state to "

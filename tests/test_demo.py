@@ -27,3 +27,14 @@ def test_demo_overwrites_nothing_but_a_demo(tmp_path):
     with pytest.raises(ValueError, match="holds no demo"):
         demo.run(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
+
+
+def test_a_demo_that_was_stopped_can_be_begun_again(tmp_path, monkeypatch):
+    def stopped(*arguments, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(demo, "run_experiment", stopped)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            demo.run(tmp_path / "out", epochs=1, samples=12)

@@ -50,14 +50,16 @@ class StateSpaceMixer(nn.Module):
         self.leave = nn.Linear(inner, channels, bias=False)
 
     def forward(self, v: Sequence) -> Sequence:
-        u, z = F.silu(self.enter(v)).chunk(2, dim=-1)
-        y = self.scan(u, 0) + self.scan(u.flip(0), 1).flip(0) + self.skip.sum(0) * u
+        # Two maps, for a scan wants u without z between its rows.
+        u, z = (F.silu(F.linear(v, weight)) for weight in self.enter.weight.chunk(2))
+        y = self.scan(u, 0) + self.scan(u, 1) + self.skip.sum(0) * u
         return self.leave(self.norm(y) * z)
 
     def scan(self, u: Sequence, direction: int) -> Sequence:
         delta, b, c = self.select[direction](u).split(self.split, dim=-1)
         delta = F.softplus(self.step[direction](delta))
-        return selective_scan(u, delta, -self.log_rates[direction].exp(), b, c)
+        rates = -self.log_rates[direction].exp()
+        return selective_scan(u, delta, rates, b, c, backwards=direction == 1)
 
 
 def _step_map(rank: int, channels: int) -> nn.Linear:

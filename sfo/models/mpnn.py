@@ -1,90 +1,27 @@
 """The message passing neural PDE solver (MPNN), on regular grids."""
 
 from collections.abc import Sequence
-from itertools import product
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 from torch.nn import functional as F
 
-from sfo.models.blocks import Pointwise, coordinates, pointwise
+from sfo.models.blocks import Pointwise, coordinates
 from sfo.models.kernel import check_choice
+from sfo.models.message_sums import MessageSums, message_sums_by_definition
+from sfo.models.neighbourhood import Edges, Neighbourhood, Neighbours, Points
 from sfo.models.operator import Operator
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
-Neighbours = Literal["box", "cross"]
-Region = tuple[Any, ...]
-"""An index of a field: all samples and channels, some of the points."""
 
-silu_backward = torch.ops.aten.silu_backward
-
-
-class Neighbourhood:
-    """Who is a neighbour of whom on a grid, by index arithmetic.
-
-    The neighbours of point i are i + o for all offsets o within `radius` points along each axis
-    ("box"), or along one axis only ("cross").
-    """
-
-    def __init__(self, n_dim: int, radius: int, neighbours: Neighbours, periodic: bool) -> None:
-        self.radius, self.periodic = radius, periodic
-        steps = range(-radius, radius + 1)
-        box = [o for o in product(steps, repeat=n_dim) if any(o)]
-        cross = [o for o in box if sum(map(bool, o)) == 1]
-        self.offsets = box if neighbours == "box" else cross
-
-    def surround(self, v: Field) -> Field:
-        """The field and, if it is periodic, as many of its images as neighbours can reach."""
-        if not self.periodic:
-            return v
-        return F.pad(v, [self.radius] * (2 * (v.ndim - 2)), mode="circular")
-
-    def surrounding_coordinates(self, a: Field) -> Field:
-        """The coordinates of the surrounded grid: they go on past 0 and 1."""
-        reach = self.radius if self.periodic else 0
-        lines = [
-            torch.arange(-reach, n + reach, dtype=a.dtype, device=a.device) / (n - 1)
-            for n in a.shape[2:]
-        ]
-        return torch.stack(torch.meshgrid(*lines, indexing="ij"))[None]
-
-    def edges(self, shape: Sequence[int]) -> list[tuple[Region, Region]]:
-        """For each offset the points that have such a neighbour, and where it lies if surrounded.
-
-        Example:
-            >>> graph = Neighbourhood(n_dim=1, radius=1, neighbours="box", periodic=False)
-            >>> graph.edges((5,))[1]
-            ((Ellipsis, slice(0, 4, None)), (Ellipsis, slice(1, 5, None)))
-        """
-        if self.periodic:
-            r, here = self.radius, (..., *(slice(0, n) for n in shape))
-            return [
-                (here, (..., *(slice(r + k, r + k + n) for k, n in zip(o, shape, strict=True))))
-                for o in self.offsets
-            ]
-        pairs = []
-        for o in self.offsets:
-            steps = list(zip(o, shape, strict=True))
-            here = (..., *(slice(max(0, -k), n - max(0, k)) for k, n in steps))
-            there = (..., *(slice(max(0, k), n - max(0, -k)) for k, n in steps))
-            pairs.append((here, there))
-        return pairs
-
-    def degrees(self, a: Field) -> Field:
-        """The number of neighbours of each point."""
-        degrees = a.new_zeros(1, 1, *a.shape[2:])
-        for here, _ in self.edges(a.shape[2:]):
-            degrees[here] += 1
-        return degrees
-
-
-def conditioned(linear: nn.Linear, v: Field, theta: Float[Tensor, " theta"]) -> Field:
+def conditioned(linear: nn.Linear, v: Points, theta: Float[Tensor, " theta"]) -> Points:
     """W (v, θ) + b at every grid point, for θ that are the same at all: they join the bias."""
-    weight, weight_theta = linear.weight.split([v.shape[1], len(theta)], dim=1)
-    return pointwise(v, weight, linear.bias + weight_theta @ theta)
+    weight, weight_theta = linear.weight.split([v.shape[-1], len(theta)], dim=1)
+    return F.linear(v, weight, linear.bias + weight_theta @ theta)
 
 
 class MPNNLayer(nn.Module):
@@ -106,79 +43,31 @@ class MPNNLayer(nn.Module):
         self.message = nn.Linear(sum(self.parts), channels)
         self.message_out = nn.Linear(channels, channels)
         self.update = nn.Linear(2 * channels + n_theta, channels)
-        self.update_out = Pointwise(channels, channels)
+        self.update_out = nn.Linear(channels, channels)
 
     def forward(
-        self, f: Field, r: Field, surrounding_r: Field, theta: Tensor, graph: Neighbourhood
-    ) -> Field:
+        self,
+        f: Points,
+        r: Points,
+        surrounding_r: Points,
+        theta: Tensor,
+        graph: Neighbourhood,
+        edges: Edges,
+    ) -> Points:
         w_i, w_j, w_r, w_theta = self.message.weight.split(self.parts, dim=1)
         bias = self.message.bias + w_theta @ theta
-        a = pointwise(torch.cat([f, r], 1), torch.cat([w_i, w_r], 1), bias)
-        b = pointwise(
-            torch.cat([graph.surround(f), surrounding_r], 1),
-            torch.cat([w_j, -w_r], 1),
-            torch.zeros_like(bias),
-        )
-        edges = graph.edges(f.shape[2:])
+        a = F.linear(torch.cat([f, r], -1), torch.cat([w_i, w_r], 1), bias)
+        b = F.linear(torch.cat([graph.surround(f), surrounding_r], -1), torch.cat([w_j, -w_r], 1))
         weight, bias = self.message_out.weight, self.message_out.bias
-        if torch.compiler.is_compiling() or a.dtype != weight.dtype:
+        if is_compiling() or a.dtype != weight.dtype:
             sums = message_sums_by_definition(a, b, weight, bias, edges)
         else:
-            sums = _MessageSums.apply(a, b, weight, bias, edges)
-        mean = sums / graph.degrees(f)
-        update = F.silu(conditioned(self.update, torch.cat([f, mean], 1), theta))
+            sums = MessageSums.apply(a, b, weight, bias, edges)
+        mean = sums / edges.degrees(f)
+        update = F.silu(conditioned(self.update, torch.cat([f, mean], -1), theta))
         f = f + F.silu(self.update_out(update))
-        return F.instance_norm(f.flatten(2)).view(f.shape)
-
-
-def message_sums_by_definition(
-    a: Field, b: Tensor, weight: Tensor, bias: Tensor, edges: list[tuple[Region, Region]]
-) -> Field:
-    """Σ_j σ(W σ(A_i + B_j) + b) over the neighbours j of each point i."""
-    out = torch.zeros_like(a)
-    for here, there in edges:
-        out[here] += F.silu(pointwise(F.silu(a[here] + b[there]), weight, bias))
-    return out
-
-
-class _MessageSums(torch.autograd.Function):
-    """The same with memory for A and B alone, in the same time.
-
-    Messages are computed again when they are differentiated: to keep them takes several times
-    the number of neighbours as much.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        a: Tensor,
-        b: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        edges: list[tuple[Region, Region]],
-    ) -> Tensor:
-        ctx.save_for_backward(a, b, weight, bias)
-        ctx.edges = edges
-        return message_sums_by_definition(a, b, weight, bias, edges)
-
-    @staticmethod
-    def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
-        a, b, weight, bias = inputs = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            out = message_sums_by_definition(a, b, weight, bias, ctx.edges)
-            return (*torch.autograd.grad(out, inputs, dout, create_graph=True), None)
-        da, db, dweight, dbias = (torch.zeros_like(v) for v in inputs)
-        transposed = weight.T.expand(len(a), -1, -1)
-        for here, there in ctx.edges:
-            x = a[here] + b[there]
-            z = F.silu(x)
-            dy = silu_backward(dout[here], pointwise(z, weight, bias)).flatten(2)
-            dweight += torch.bmm(dy, z.flatten(2).mT).sum(0)
-            dbias += dy.sum((0, 2))
-            dx = silu_backward(torch.bmm(transposed, dy).view(x.shape), x)
-            da[here] += dx
-            db[there] += dx
-        return da, db, dweight, dbias, None
+        # The instance norm: over the points, for each sample and channel.
+        return F.batch_norm(f.flatten(-2).flatten(0, -2), None, None, training=True).view(f.shape)
 
 
 @MODELS.register("mpnn")
@@ -287,7 +176,7 @@ class MPNN(Operator):
         d, relative = hidden_channels, in_channels + n_dim
         n_theta = len(parameters) + (window is not None)
         self.encoder = nn.Linear(relative + n_theta, d)
-        self.encoder_out = Pointwise(d, d)
+        self.encoder_out = nn.Linear(d, d)
         self.layers = nn.ModuleList(MPNNLayer(d, relative, n_theta) for _ in range(n_layers))
         self.decoder: nn.Module
         if window is None:
@@ -327,13 +216,14 @@ class MPNN(Operator):
         return frames[:, :, -1:] + elapsed * self.decoder(f)
 
     def _features(self, a: Field, theta: Tensor) -> Field:
-        r = torch.cat([a, coordinates(a)], dim=1)
-        x = self.graph.surrounding_coordinates(a).expand(a.shape[0], *[-1] * (a.ndim - 1))
-        surrounding_r = torch.cat([self.graph.surround(a), x], dim=1)
+        r = torch.cat([a, coordinates(a)], dim=1).movedim((0, 1), (-2, -1)).contiguous()
+        graph, edges = self.graph, self.graph.edges(a.shape[2:])
+        x = graph.surrounding_coordinates(r)
+        surrounding_r = torch.cat([graph.surround(r[..., : a.shape[1]]), x], dim=-1)
         f = F.silu(self.encoder_out(F.silu(conditioned(self.encoder, r, theta))))
         for layer in self.layers:
-            f = layer(f, r, surrounding_r, theta, self.graph)
-        return f
+            f = layer(f, r, surrounding_r, theta, graph, edges)
+        return f.movedim((-2, -1), (0, 1)).contiguous()
 
     def check_input(self, a: Tensor) -> None:
         super().check_input(a)

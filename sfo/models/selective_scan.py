@@ -1,12 +1,16 @@
 """The selective scan: a linear recurrence whose decay and input change from point to point."""
 
-from collections.abc import Iterator
-from math import e, log2
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from math import ceil, e, log2
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.compiler import is_compiling
 
 Signal = Float[Tensor, "time batch channel"]
 Coefficients = Float[Tensor, "time batch state"]
@@ -14,7 +18,13 @@ States = Float[Tensor, "time batch state channel"]
 
 
 def selective_scan(
-    u: Signal, delta: Signal, a: Float[Tensor, "state channel"], b: Coefficients, c: Coefficients
+    u: Signal,
+    delta: Signal,
+    a: Float[Tensor, "state channel"],
+    b: Coefficients,
+    c: Coefficients,
+    *,
+    backwards: bool = False,
 ) -> Signal:
     """The output of a state space whose coefficients follow the signal, in O(time) work.
 
@@ -22,8 +32,9 @@ def selective_scan(
 
     Every channel has states h of its own, indexed by s (Gu and Dao, "Mamba: Linear-Time
     Sequence Modeling with Selective State Spaces", 2023). They are in memory for a few points
-    at a time: the backward pass computes them again from one in 16 on a CPU, from one in 32 or
-    fewer on a GPU. No decay is ever divided by, so that nothing overflows however large Δ |a| is.
+    at a time: the backward pass computes them again from one in 32 or fewer, or one in 16 on a
+    CPU in float64. No decay is ever divided by, so that nothing overflows however large Δ |a| is.
+    On a CPU in float32 compiled kernels do the work.
 
     Args:
         u: The signal, time first.
@@ -31,6 +42,7 @@ def selective_scan(
         a: Rates, at most 0.
         b: How the signal enters the states.
         c: How the states enter the output.
+        backwards: Start at the last point: hₜ follows from hₜ₊₁.
 
     Example:
         >>> one = torch.ones(3, 1, 1)
@@ -41,9 +53,10 @@ def selective_scan(
     # The recurrence adds up many small terms: under autocast it keeps the precision of a.
     u, delta, b, c = (part.to(a.dtype) for part in (u, delta, b, c))
     with torch.autocast(u.device.type, enabled=False):
-        if torch.compiler.is_compiling():
-            return scan_by_doubling(u, delta, a, b, c)
-        return _Scan.apply(u, delta, a, b, c)
+        if u.device.type == "cpu" and a.dtype == torch.float32 and not is_compiling():
+            return _CompiledScan.apply(u, delta, a, b, c, backwards)
+        scan = scan_by_doubling if is_compiling() else _Scan.apply
+        return _in_order(scan, backwards, u, delta, a, b, c)
 
 
 def scan_by_doubling(
@@ -62,6 +75,80 @@ def scan_by_doubling(
         decay = torch.cat([decay[:reach], decay[reach:] * decay[:-reach]])
         reach *= 2
     return (c[:, :, None] @ h)[:, :, 0]
+
+
+class _CompiledScan(torch.autograd.Function):
+    """The scan on a CPU in float32, by kernels that keep the states in cache."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor, backwards: bool
+    ) -> Tensor:
+        from sfo.models.selective_scan_kernel import STEPS, scan
+
+        u, delta = u.contiguous(), delta.contiguous()
+        y = torch.empty_like(u)
+        starts = u.new_empty(ceil(len(u) / STEPS), u.shape[1], *a.shape)
+        arrays = _arrays(u, delta, a * log2(e), b, c, starts, y)
+
+        def work(_: int, start: int, stop: int) -> None:
+            scan((start, stop), backwards, *arrays)
+
+        _on_all_threads(work, u.shape[1])
+        ctx.save_for_backward(u, delta, a, b, c, starts)
+        ctx.backwards = backwards
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        *inputs, starts = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            scan = partial(_in_order, scan_by_doubling, ctx.backwards)
+            return *torch.func.vjp(scan, *inputs)[1](dy), None
+        from sfo.models.selective_scan_kernel import scan_gradients
+
+        u, delta, a, b, c = inputs
+        du, ddelta = torch.empty_like(u), torch.empty_like(delta)
+        db, dc = b.new_zeros(b.shape), c.new_zeros(c.shape)
+        da = a.new_zeros(torch.get_num_threads(), *a.shape)
+        arrays = _arrays(u, delta, a * log2(e), b, c, starts, dy, du, ddelta, db, dc)
+
+        def work(share: int, start: int, stop: int) -> None:
+            scan_gradients((start, stop), ctx.backwards, *arrays, *_arrays(da[share]))
+
+        _on_all_threads(work, u.shape[1])
+        return du, ddelta, da.sum(0), db, dc, None
+
+
+def _arrays(*tensors: Tensor) -> list[np.ndarray]:
+    # All contiguous: kernels are compiled once for each combination of layouts.
+    return [v.detach().contiguous().numpy() for v in tensors]
+
+
+def _on_all_threads(work: Callable[[int, int, int], None], n: int) -> None:
+    """work(i, start, stop) for the i-th share start … stop − 1 of n rows, all at a time."""
+    shares = min(n, torch.get_num_threads())
+    if shares < 2:
+        return work(0, 0, n)
+    cuts = [n * i // shares for i in range(shares + 1)]
+    with ThreadPoolExecutor(shares) as pool:
+        list(pool.map(work, range(shares), cuts, cuts[1:]))
+
+
+def _in_order(
+    scan: Callable[..., Signal],
+    backwards: bool,
+    u: Signal,
+    delta: Signal,
+    a: Tensor,
+    b: Coefficients,
+    c: Coefficients,
+) -> Signal:
+    """A scan from the last point to the first if `backwards`."""
+    if not backwards:
+        return scan(u, delta, a, b, c)
+    u, delta, b, c = (part.flip(0) for part in (u, delta, b, c))
+    return scan(u, delta, a, b, c).flip(0)
 
 
 class Block(NamedTuple):

@@ -3,7 +3,9 @@ import torch
 from torch.nn import functional as F
 
 from sfo.models import MPNN
-from sfo.models.mpnn import Neighbourhood, _MessageSums, message_sums_by_definition
+from sfo.models import message_sums as module
+from sfo.models.message_sums import MessageSums, message_sums_by_definition
+from sfo.models.neighbourhood import Neighbourhood
 
 GRAPHS = [
     ((9,), 3, "box", False),
@@ -77,33 +79,85 @@ def test_features_are_those_of_the_adjacency_matrix(graph):
     torch.testing.assert_close(model(a), model.decoder(f))
 
 
+def message_inputs(graph, shape, batch=2, channels=3, dtype=torch.float64):
+    a = torch.randn(*shape, batch, channels, dtype=dtype)
+    weight, bias = torch.randn(channels + 1, channels, dtype=dtype).split([channels, 1])
+    inputs = [a, graph.surround(torch.randn_like(a)).contiguous(), weight, bias[0]]
+    return [v.clone().requires_grad_() for v in inputs]
+
+
+def with_gradients(sums, inputs, edges):
+    out = sums(*inputs, edges)
+    generator = torch.Generator().manual_seed(3)
+    direction = torch.randn(out.shape, generator=generator, dtype=torch.float64).to(out.dtype)
+    return out, *torch.autograd.grad(out, inputs, direction)
+
+
 def test_message_sums_have_the_right_derivatives():
-    a = torch.randn(2, 3, 4, 5, dtype=torch.float64)
     for periodic in (False, True):
         graph = Neighbourhood(2, 1, "box", periodic)
-        edges = graph.edges((4, 5))
-        inputs = [a, graph.surround(torch.randn_like(a)), torch.randn(3, 3), torch.randn(3)]
-        inputs = [v.double().requires_grad_() for v in inputs]
-        out = message_sums_by_definition(*inputs, edges)
-        direction = torch.randn_like(out)
-        truth = torch.autograd.grad(out, inputs, direction)
-        fast = torch.autograd.grad(_MessageSums.apply(*inputs, edges), inputs, direction)
-        torch.testing.assert_close(fast, truth)
-    small = [torch.randn(*v.shape[:2], 3, 2) for v in inputs[:2]]
-    edges = Neighbourhood(2, 1, "cross", False).edges((3, 2))
-    small = [v.double().requires_grad_() for v in small] + inputs[2:]
-    assert torch.autograd.gradgradcheck(lambda *v: _MessageSums.apply(*v, edges), small)
+        inputs, edges = message_inputs(graph, (4, 5)), graph.edges((4, 5))
+        truth = with_gradients(message_sums_by_definition, inputs, edges)
+        torch.testing.assert_close(with_gradients(MessageSums.apply, inputs, edges), truth)
+    graph = Neighbourhood(2, 1, "cross", False)
+    edges = graph.edges((3, 2))
+    small = message_inputs(graph, (3, 2))
+    assert torch.autograd.gradgradcheck(lambda *v: MessageSums.apply(*v, edges), small)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("chunk", [1, 100, 2**17])
+def test_kernels_sum_the_same_messages(graph, chunk, monkeypatch):
+    """Float32 in compiled code against float64 in torch, however the edges are cut."""
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    shape, radius, neighbours, periodic = graph
+    graph = Neighbourhood(len(shape), radius, neighbours, periodic)
+    edges = graph.edges(shape)
+    single = message_inputs(graph, shape, channels=11, dtype=torch.float32)
+    inputs = [v.detach().double().requires_grad_() for v in single]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    fast = with_gradients(MessageSums.apply, single, edges)
+    for value, truth in zip(fast, with_gradients(MessageSums.apply, inputs, edges), strict=True):
+        assert (value.double() - truth).abs().max() < 1e-5 * truth.abs().max()
+    again = with_gradients(MessageSums.apply, single, edges)
+    assert all(map(torch.equal, again, fast))
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_pairs_are_the_adjacency_matrix(graph):
+    """Each edge once; images of a periodic grid are the points that they repeat."""
+    shape, radius, neighbours, periodic = graph
+    grid = Neighbourhood(len(shape), radius, neighbours, periodic)
+    n = torch.tensor(shape).prod()
+    points = grid.surround(torch.arange(n, dtype=torch.float64).view(*shape, 1, 1)).flatten().long()
+    receivers, senders = map(torch.from_numpy, grid.edges(shape).pairs)
+    count = torch.zeros(n, n, dtype=torch.long)
+    count.index_put_((receivers, points[senders]), torch.ones_like(receivers), accumulate=True)
+    assert torch.equal(count, adjacency(*graph)[0].long())
+
+
+def test_large_messages_saturate():
+    """σ(x) is x far above 0 and 0 far below, as is its slope 1 and 0: nothing overflows."""
+    graph = Neighbourhood(1, 1, "box", True)
+    edges = graph.edges((3,))
+    x = torch.tensor([-1e4, 1e4]).expand(3, 1, 2)
+    inputs = [x, graph.surround(x), torch.eye(2), torch.zeros(2)]
+    inputs = [v.clone().requires_grad_() for v in inputs]
+    out, da, *_ = with_gradients(MessageSums.apply, inputs, edges)
+    assert torch.equal(out, torch.tensor([0, 4e4]).expand(3, 1, 2))
+    assert (da[..., 0] == 0).all()
+    assert (da[..., 1] != 0).all()
 
 
 def test_neighbours_are_counted():
     """Inside 26 or 6 on three axes; at a corner 7 or 3, unless the grid is periodic."""
-    a = torch.zeros(1, 1, 4, 4, 4)
+    f = torch.zeros(4, 4, 4, 1, 1)
     for neighbours, periodic, inside, corner in [
         ("box", False, 26, 7),
         ("cross", False, 6, 3),
         ("box", True, 26, 26),
     ]:
-        degrees = Neighbourhood(3, 1, neighbours, periodic).degrees(a)[0, 0]
+        degrees = Neighbourhood(3, 1, neighbours, periodic).edges((4, 4, 4)).degrees(f)[..., 0, 0]
         assert (degrees[1, 1, 1], degrees[0, 0, 0]) == (inside, corner)
 
 
