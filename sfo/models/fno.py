@@ -144,9 +144,9 @@ class FNO(LayeredOperator):
             components=components,
         )
         if unused_norms:
-            self.unused_norms = nn.ModuleList(
-                nn.BatchNorm1d(hidden_channels) for _ in range(n_layers)
-            )
+            norms = [nn.BatchNorm1d(hidden_channels) for _ in range(n_layers)]
+            # Several processes would wait for gradients that never come.
+            self.unused_norms = nn.ModuleList(norms).requires_grad_(False)
         self.arguments = {**arguments, "n_modes": list(n_modes), "padding": list(padding)}
 
 

@@ -149,6 +149,7 @@ def test_only_the_norms_that_the_paper_counts_are_never_used():
     model = FNO(2, 3, 3, n_modes=2, hidden_channels=4, unused_norms=True)
     model(torch.randn(1, 2, 6, 5, 4)).square().sum().backward()
     unused = {name for name, p in model.named_parameters() if p.grad is None}
+    assert unused == {name for name, p in model.named_parameters() if not p.requires_grad}
     assert unused == {f"unused_norms.{i}.{kind}" for i in range(4) for kind in ("weight", "bias")}
 
 
