@@ -93,15 +93,18 @@ def reproduce(
                 values = MEASUREMENTS[name].measure(scale, status.update)
             results.keep_table(name, values)
     if studies:
-        with Display(studies, results, scale, seeds, only, console) as display:
+        tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
+        # Runs of seconds are in no need of an order.
+        cost = None if scale == "smoke" else estimates.seconds
+        cores = workers or os.cpu_count() or 1
+        with Display(tables, results, cost, cores, console) as display:
             state = run(
                 studies,
                 results,
                 scale=scale,
                 seeds=seeds,
-                workers=workers,
-                # Runs of seconds are in no need of an order.
-                cost=None if scale == "smoke" else estimates.seconds,
+                workers=cores,
+                cost=cost,
                 only=only,
                 progress=display.update,
             )
@@ -128,9 +131,11 @@ def _list_runs(
     console: Console,
 ) -> None:
     """What would be done, and how long it would take."""
-    table = Table("run", "benchmark", "model", "seed", "epochs", "expected")
+    table = Table("", "benchmark", "model", "seed", "epochs", "expected")
     total = 0.0
-    rows: list[tuple[str, Experiment]] = [("run", job.experiment) for job in jobs]
+    rows: list[tuple[str, Experiment]] = [
+        ("run" if job.keep else "trial", job.experiment) for job in jobs
+    ]
     rows += [("run", run) for run in _after_trials(tables, results)]
     for kind, experiment in rows:
         seconds = estimates.seconds(experiment)
@@ -178,17 +183,16 @@ class Display:
 
     def __init__(
         self,
-        studies: Sequence[Any],
+        tables: Sequence[tuple[Any, Sequence[Any]]],
         results: Any,
-        scale: Any,
-        seeds: int,
-        only: Callable[[Any], bool],
+        cost: Callable[[Experiment], float] | None,
+        workers: int,
         console: Console,
     ) -> None:
-        self.tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
-        self.results, self.console = results, console
-        self.live = Live(console=console, refresh_per_second=2, transient=False)
-        self.begun, self.drawn, self.reported = time.monotonic(), 0.0, set[str]()
+        self.tables, self.results, self.console = tables, results, console
+        self.cost, self.workers = cost or (lambda experiment: 1.0), workers
+        self.live = Live(console=console, refresh_per_second=2)
+        self.drawn, self.reported = 0.0, set[str]()
 
     def __enter__(self) -> "Display":
         if self.console.is_terminal:
@@ -207,18 +211,28 @@ class Display:
                     rest = f"{len(state.step)} at work, {len(state.waiting)} waiting"
                     line = f"{name}: done in {duration(seconds)}; {rest}"
                     self.console.print(line, highlight=False, soft_wrap=True)
-        elif time.monotonic() - self.drawn > 0.5:
+        elif time.monotonic() - self.drawn > 0.5 or not state.step:
             self.drawn = time.monotonic()
-            self.live.update(Group(*(self._table(s, c, state) for s, c in self.tables)))
+            tables = [self._table(study, cells, state) for study, cells in self.tables]
+            self.live.update(Group(*tables, self._summary(state)))
+
+    def _summary(self, state: Any) -> str:
+        """How many runs, and how much time is left: as expected, corrected by what was needed."""
+        expected = sum(self.cost(state.begun[name].experiment) for name in state.seconds)
+        pace = sum(state.seconds.values()) / expected if expected else None
+        runs = [job.experiment for job in state.waiting]
+        runs += _after_trials(self.tables, self.results)
+        left = sum(map(self.cost, runs))
+        for name, (step, steps) in state.step.items():
+            left += self.cost(state.begun[name].experiment) * (1 - step / steps)
+        rest = "" if pace is None else f", about {duration(pace * left / self.workers)} left"
+        count = len(runs) + len(state.step)
+        return f"{len(state.seconds)} runs done now, {len(state.step)} at work, {count} to do{rest}"
 
     def _table(self, study: Any, cells: Sequence[Any], state: Any) -> Table:
         from sfo.experiments.studies import columns, rows
 
-        done, left = len(state.seconds), len(state.waiting) + len(state.step)
-        passed = time.monotonic() - self.begun
-        rest = f", about {duration(passed / done * left)} left" if done else ""
-        caption = f"{done} runs done now, {len(state.step)} at work, {left} to do{rest}"
-        table = Table("", *columns(cells), title=study.title, caption=caption)
+        table = Table("", *columns(cells), title=study.title)
         by_place = {(cell.row, cell.column): cell for cell in cells}
         for row in rows(cells):
             texts = [

@@ -50,12 +50,14 @@ class Progress:
     """Where the runner stands, for a display.
 
     Args:
-        step, steps: Of each run at work, by its name.
+        begun: The runs that were begun now, by name.
+        step: Step and steps of each run at work.
         seconds: That each finished run took.
         failed: Why a run failed, or that its worker did.
         waiting: Runs that are yet to begin; trials may bring more.
     """
 
+    begun: dict[str, Job] = field(default_factory=dict)
     step: dict[str, tuple[int, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
@@ -157,6 +159,7 @@ def reproduce(
                 begun = {*state.step, *state.failed}
                 state.waiting = _sorted([j for j in jobs if name(j.experiment) not in begun], cost)
                 if not state.waiting and not state.step:
+                    progress(state)
                     return state
                 while state.waiting and len(state.step) < (workers or os.cpu_count() or 1):
                     worker = next((w for w in crew if w.job is None), None)
@@ -164,6 +167,7 @@ def reproduce(
                         worker = Worker(len(crew), results, events)
                         crew.append(worker)
                     job = state.waiting.pop(0)
+                    state.begun[name(job.experiment)] = job
                     state.step[name(job.experiment)] = (0, 1)
                     worker.give(job)
                 progress(state)
