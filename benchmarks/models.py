@@ -1,6 +1,7 @@
 """One training step of every model at the paper's sizes, beside SFO's in the same process.
 
     python benchmarks/models.py [--json benchmarks/models.json] [--sizes 1D 2D 3D]
+    python benchmarks/models.py --json benchmarks/models.json --show
 
 Each model runs in a process of its own with at most 20 GB, alternating with SFO; times are medians,
 the ratio is theirs. Memory is the peak during steps over the process before them. A model that does
@@ -78,44 +79,65 @@ def measure(name: str, size: str) -> None:
     print(json.dumps(row))
 
 
+def show(rows: dict[str, dict]) -> None:
+    """Print all sizes as Markdown, with the paper's parameter counts beside ours."""
+    from sfo.experiments.paper import PARAMETERS
+
+    for size, entry in SIZES.items():
+        shape = " × ".join(map(str, entry["shape"]))
+        print(f"\n{size}: {entry['benchmark']}, {shape}, batch {entry['batch']}\n")
+        print("| model | parameters | the paper's | step, ms | × SFO | memory, MB |")
+        print("|---|---|---|---|---|---|")
+        published = PARAMETERS[len(entry["shape"])]
+        for name in NAMES:
+            row = rows.get(f"{size} {name}")
+            if row is None:
+                continue
+            theirs = f"{published[name]:,}" if name in published else ""
+            if "note" in row:
+                print(f"| {name} | | {theirs} | {row['note']} | | |")
+                continue
+            print(
+                f"| {name} | {row['parameters']:,} | {theirs} | {1e3 * row['seconds']:,.0f} "
+                f"| {row['seconds'] / row['sfo']:.2f} | {row['megabytes']:,.0f} |"
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json")
+    parser.add_argument("--json", help="write, or with --show read, the numbers here")
     parser.add_argument("--sizes", nargs="*", default=list(SIZES))
+    parser.add_argument(
+        "--show", action="store_true", help="measure nothing, print a file's tables"
+    )
     parser.add_argument("--measure", nargs=2, metavar=("MODEL", "SIZE"))
     arguments = parser.parse_args()
     if arguments.measure:
         measure(*arguments.measure)
         return
-    rows = {}
+    rows: dict[str, dict] = {}
+    if arguments.show:
+        with open(arguments.json) as file:
+            show(json.load(file))
+        return
     for size in arguments.sizes:
-        entry = SIZES[size]
-        shape = " × ".join(map(str, entry["shape"]))
-        print(f"\n{size}: {entry['benchmark']}, {shape}, batch {entry['batch']}\n")
-        print("| model | parameters | ms | × SFO | MB |\n|---|---|---|---|---|")
         for name in NAMES:
             command = [sys.executable, __file__, "--measure", name, size]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
                 row = json.loads(done.stdout.splitlines()[-1])
-                rows[f"{size} {name}"] = row
-                print(
-                    f"| {name} | {row['parameters']:,} | {1e3 * row['seconds']:,.0f} "
-                    f"| {row['seconds'] / row['sfo']:.2f} | {row['megabytes']:,.0f} |",
-                    flush=True,
-                )
             except subprocess.TimeoutExpired:
-                rows[f"{size} {name}"] = dict(note=f"over {SECONDS} s for three steps")
-                print(f"| {name} | | over {SECONDS} s for three steps | | |", flush=True)
+                row = dict(note=f"over {SECONDS} s for four steps")
             except (IndexError, ValueError):
                 reason = (done.stderr.strip().splitlines() or ["killed"])[-1][:80]
-                if "memory" in reason.lower() or "alloc" in reason.lower():
-                    reason = "does not fit in 20 GB"
-                rows[f"{size} {name}"] = dict(note=reason)
-                print(f"| {name} | | {reason} | | |", flush=True)
+                memory = "memory" in reason.lower() or "alloc" in reason.lower()
+                row = dict(note="does not fit in 20 GB" if memory else reason)
+            rows[f"{size} {name}"] = row
+            print(size, name, row, file=sys.stderr, flush=True)
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(rows, file, indent=1)
+    show(rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Commands about studies: reproduce and report."""
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -110,6 +111,8 @@ def reproduce(
             )
         for failed, why in state.failed.items():
             console.print(f"{failed} failed: {why}", style="red", highlight=False, soft_wrap=True)
+        if state.failed:
+            sys.exit(1)
     console.print(f"Records: {results}. Report: sfo report {results}", highlight=False)
 
 

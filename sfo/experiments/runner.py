@@ -182,6 +182,8 @@ def reproduce(
 
 def _take(worker: Worker, event: dict[str, Any], state: Progress, crew: list[Worker]) -> bool:
     """Note an event; true if it frees a place."""
+    if event["event"] == "died":
+        crew.remove(worker)
     if worker.job is None:
         return False
     run = name(worker.job.experiment)
@@ -194,7 +196,6 @@ def _take(worker: Worker, event: dict[str, Any], state: Progress, crew: list[Wor
         case "failed":
             state.failed[run] = event["why"]
         case "died":
-            crew.remove(worker)
             state.failed[run] = (
                 f"its worker ended without a word (log: {worker.log}); the same command goes on "
                 "from its last checkpoint"

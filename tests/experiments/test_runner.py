@@ -1,5 +1,6 @@
 """The runner: all of it done once, whatever happens on the way."""
 
+import os
 import random
 import re
 import signal
@@ -187,3 +188,21 @@ def test_the_main_table_at_the_smallest_scale_has_every_cell(tmp_path):
     assert len(models) == 10 + MODELS["neuralop_fno"].available()
     assert len(found) == len(benchmarks) * len(models)
     assert all(0 < r.errors.percent < 1000 for r in found)
+
+
+def test_a_worker_that_is_killed_costs_one_run_and_the_same_command_goes_on(tmp_path):
+    runs = [Cell("allen_cahn", f"seed {k}", small(epochs=20 + k)) for k in range(2)]
+    results, killed = Results(tmp_path), []
+
+    def kill_the_first(state):
+        if not killed and any(step > 1 for step, _ in state.step.values()):
+            killed.extend(workers_of(tmp_path))
+            for worker in killed:
+                os.kill(worker, signal.SIGKILL)
+
+    state = reproduce([study(runs)], results, workers=1, progress=kill_the_first)
+    assert len(killed) == 1
+    assert [*state.failed] == [name(runs[0].experiment)]
+    assert "without a word" in state.failed[name(runs[0].experiment)]
+    assert [*state.seconds] == [name(runs[1].experiment)]
+    assert [*reproduce([study(runs)], results, workers=1).seconds] == [name(runs[0].experiment)]
