@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/overhead.py [--epochs 3]
 
-The 1D problem at desk size: 256 points, batches of 20, 101 outputs, the paper's SFO, 800 samples in
+The 1D problem at desk size: 256 points, batches of 10, 101 outputs, the paper's SFO, 500 samples in
 memory. After every step of `fit` a bare step is taken, on a batch that is at hand, once with the
 same fused Adam and once with torch's default one; a row gives medians and ratios. Last: what the
 end of an epoch costs, which is a checkpoint, the metrics and one validation sample.
@@ -27,7 +27,7 @@ from sfo.training.config import Experiment
 from sfo.training.fit import Status, fit
 from sfo.training.loss import relative_l2
 
-BATCH, POINTS, FRAMES, SAMPLES = 20, 256, 101, 800
+BATCH, POINTS, FRAMES, SAMPLES = 10, 256, 101, 500
 WARM_UP = 5
 
 
@@ -82,7 +82,8 @@ def measure(epochs: int) -> dict[str, list[tuple[float, float]]]:
             times[name].append(watch.read())
         watch.read()
 
-    experiment = Experiment.of("allen_cahn", scale="desk", train=dict(epochs=epochs))
+    train = dict(epochs=epochs, batch_size=BATCH)
+    experiment = Experiment.of("allen_cahn", scale="desk", train=train)
     with tempfile.TemporaryDirectory() as folder:
         pairs = dict(train=random_pairs(SAMPLES), validation=random_pairs(1))
         fit(experiment, Path(folder) / "run", progress=after_step, **pairs)
