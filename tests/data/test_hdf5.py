@@ -133,6 +133,19 @@ def test_missing_files_folders_and_strangers(tmp_path):
         DataFile(tmp_path / "other.hdf5")
 
 
-def test_a_stride_that_does_not_divide_lists_those_that_do(made):
-    with pytest.raises(ValueError, match="possible: 1, 2, 4"):
-        DataFile(made[1], stride=3)
+def test_a_stride_need_not_divide_the_grid(made):
+    """Every third of the points, at the places where they were."""
+    whole, third = DataFile(made[1]), DataFile(made[1], stride=3)
+    torch.testing.assert_close(
+        third.grid.coordinates()[0], whole.grid.coordinates()[0][::3], rtol=0, atol=1e-15
+    )
+    assert not third.grid.periodic
+    few = third[:1].values
+    every = (slice(None),) * 3
+    strided = (slice(None, None, 3),) * whole.grid.n_dim
+    assert torch.equal(few, whole[:1].values[(*every, *strided)])
+
+
+def test_a_stride_that_leaves_no_second_point_is_refused(made):
+    with pytest.raises(ValueError, match="`stride` must be between 1 and"):
+        DataFile(made[1], stride=1000)
