@@ -1,0 +1,25 @@
+"""The committed report is what the committed Records make."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sfo.report.build import write
+
+RESULTS = sorted((Path(__file__).parents[2] / "results").glob("*/"))
+
+
+@pytest.mark.parametrize("folder", RESULTS, ids=lambda folder: folder.name)
+def test_the_committed_report_is_made_from_the_committed_records(folder, tmp_path):
+    for kind in ("records", "findings", "tables", "failures"):
+        if (folder / kind).is_dir():
+            shutil.copytree(folder / kind, tmp_path / kind)
+    made = {path.relative_to(tmp_path): path.read_bytes() for path in write(tmp_path)}
+    kept = [p for p in folder.iterdir() if p.suffix in (".html", ".md")]
+    kept += sorted((folder / "figures").glob("*.png"))
+    assert {path.relative_to(folder) for path in kept} == {*made}
+    for path in kept:
+        assert path.read_bytes() == made[path.relative_to(folder)], (
+            f"{path.name} is not of these Records; run `sfo report {folder.name}` and commit it"
+        )
