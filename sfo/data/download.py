@@ -203,6 +203,8 @@ def _extend(part: _Part, file: PublishedFile, report: Progress, timeout: float) 
         with part.path.open("ab") as stream:
             for chunk in _chunks(response, None if remote.total is None else remote.total - done):
                 stream.write(chunk)
+                # What has arrived is in the file: others look at its size, and a kill keeps it.
+                stream.flush()
                 done += len(chunk)
                 report(done, total)
     if total is not None and done < total:
