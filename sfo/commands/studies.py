@@ -68,6 +68,10 @@ def reproduce(
             raise ValueError(f"Unknown study {name!r}; known: {', '.join(sorted(known))}, all.")
     if seeds < 1:
         raise ValueError(f"`seeds` must be at least 1, got {seeds}.")
+    if workers is not None and workers < 1:
+        raise ValueError(
+            f"`workers` must be at least 1, got {workers}; left out: one for each core."
+        )
     results = Results(out or Path("results") / scale)
     studies = [STUDIES[name] for name in wanted if name in STUDIES]
     _check_names(studies, scale, "benchmark", benchmark, lambda cell: cell.row)
@@ -80,11 +84,11 @@ def reproduce(
     for peer in [n for n in MODELS.names() if not MODELS[n].available()]:  # type: ignore[attr-defined]
         console.print(f"{peer} is left out: pip install 'sfo-torch[peers]' brings it.")
 
-    estimates = Estimates()
+    tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
+    estimates, cores = Estimates(), workers or os.cpu_count() or 1
     if dry_run:
-        tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
         with console.status("measuring a step of each model"):
-            _list_runs(plan(tables, results), tables, results, estimates, workers, console)
+            _list_runs(plan(tables, results), tables, results, estimates, cores, console)
         return
     if retry:
         results.forget_failures()
@@ -94,10 +98,8 @@ def reproduce(
                 values = MEASUREMENTS[name].measure(scale, status.update)
             results.keep_table(name, values)
     if studies:
-        tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
         # Runs of seconds are in no need of an order.
         cost = None if scale == "smoke" else estimates.seconds
-        cores = workers or os.cpu_count() or 1
         with Display(tables, results, cost, cores, console) as display:
             state = run(
                 studies,
@@ -130,7 +132,7 @@ def _list_runs(
     tables: Sequence[Any],
     results: Any,
     estimates: Any,
-    workers: int | None,
+    workers: int,
     console: Console,
 ) -> None:
     """What would be done, and how long it would take."""
@@ -152,10 +154,9 @@ def _list_runs(
             duration(seconds),
         )
     console.print(table)
-    cores = workers or os.cpu_count() or 1
+    shared = duration(total / workers)
     console.print(
-        f"{len(rows)} runs, {duration(total)} on one core, {duration(total / cores)} on {cores}.",
-        highlight=False,
+        f"{len(rows)} runs, {duration(total)} on one core, {shared} on {workers}.", highlight=False
     )
 
 
@@ -279,7 +280,5 @@ def report(results: Annotated[Path, tyro.conf.Positional] = Path("results/desk")
     """
     from sfo.report.build import write
 
-    if not (results / "records").is_dir():
-        raise ValueError(f"{results} holds no Records; make some with `sfo reproduce`.")
     for path in write(results):
         print(path)

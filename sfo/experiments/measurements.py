@@ -43,7 +43,7 @@ def parameters(scale: Scale, say: Say) -> dict[str, Any]:
         say(benchmark)
         counts[benchmark] = {}
         for column, (model, preset) in MAIN_MODELS.items():
-            experiment = Experiment.of(benchmark, model, preset=preset, scale="paper")  # type: ignore[arg-type]
+            experiment = Experiment.of(benchmark, model, preset=preset, scale="paper")
             shape = data_shape(experiment)
             with torch.device("meta"):
                 counts[benchmark][column] = count_parameters(build(experiment, shape))
@@ -65,7 +65,7 @@ def _epochs(benchmark: str, scale: Scale, rounds: int, say: Say) -> dict[str, fl
     steps: dict[str, Callable[[], None]] = {}
     taken: dict[str, list[float]] = {}
     for column, (model, preset) in MAIN_MODELS.items():
-        experiment = Experiment.of(benchmark, model, preset=preset, scale=scale)  # type: ignore[arg-type]
+        experiment = Experiment.of(benchmark, model, preset=preset, scale=scale)
         steps[column] = training_step(experiment)
         taken[column] = []
     for k in range(rounds + 1):

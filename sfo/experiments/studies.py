@@ -12,6 +12,7 @@ from typing import Any
 
 from sfo.experiments import paper
 from sfo.experiments.results import Results
+from sfo.models.build import Preset
 from sfo.models.sfo import SFO
 from sfo.registry import BENCHMARKS, Registry
 from sfo.training.config import Experiment, Scale
@@ -108,7 +109,7 @@ class Study:
 
 STUDIES: Registry[Study] = Registry("study")
 
-MAIN_MODELS: dict[str, tuple[str, str]] = {
+MAIN_MODELS: dict[str, tuple[str, Preset]] = {
     "sfo": ("sfo", "paper"),
     "sfo_recommended": ("sfo", "recommended"),
     "svd_no": ("svd_no", "paper"),
@@ -146,7 +147,7 @@ def main_cells(scale: Scale, seeds: int) -> list[Cell]:
         Cell(
             row=benchmark,
             column=column,
-            experiment=Experiment.of(benchmark, model, preset=preset, scale=scale),  # type: ignore[arg-type]
+            experiment=Experiment.of(benchmark, model, preset=preset, scale=scale),
             seeds=seeds,
             # At the paper's scale its own protocol; at the smallest, numbers mean nothing.
             tuned=scale == "desk",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sfo.cli import main
 from sfo.experiments.record import Record
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import reproduce
@@ -206,3 +207,13 @@ def test_a_worker_that_is_killed_costs_one_run_and_the_same_command_goes_on(tmp_
     assert "without a word" in state.failed[name(runs[0].experiment)]
     assert [*state.seconds] == [name(runs[1].experiment)]
     assert [*reproduce([study(runs)], results, workers=1).seconds] == [name(runs[0].experiment)]
+
+
+@pytest.mark.parametrize("flag", ["--seeds", "--workers"])
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_no_seeds_and_no_workers_are_refused(flag, number, capsys):
+    """Without workers the runner would wait for ever."""
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "main", "--scale", "smoke", flag, number])
+    assert stop.value.code == 2
+    assert f"`{flag[2:]}` must be at least 1, got {number}" in capsys.readouterr().err
