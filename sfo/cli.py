@@ -167,6 +167,9 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     arguments = [a for a in arguments if a != "--debug"]
+    if arguments == ["--version"]:
+        print(f"sfo {sfo.__version__}")
+        return
     try:
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS,

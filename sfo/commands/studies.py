@@ -56,7 +56,8 @@ def reproduce(
     from sfo.experiments.results import Results
     from sfo.experiments.runner import plan
     from sfo.experiments.runner import reproduce as run
-    from sfo.experiments.studies import STUDIES, Cell
+    from sfo.experiments.studies import STUDIES
+    from sfo.experiments.study import Cell
 
     console = Console()
     known = [*STUDIES.names(), *MEASUREMENTS.names()]
@@ -162,7 +163,7 @@ def _list_runs(
 
 def _after_trials(tables: Sequence[Any], results: Any) -> Iterable[Experiment]:
     """Runs whose protocol is not yet chosen: as long as any protocol has them."""
-    from sfo.experiments.studies import changed
+    from sfo.experiments.study import changed
 
     for _, cells in tables:
         for cell in cells:
@@ -234,7 +235,7 @@ class Display:
         return f"{len(state.seconds)} runs done now, {len(state.step)} at work, {count} to do{rest}"
 
     def _table(self, study: Any, cells: Sequence[Any], state: Any) -> Table:
-        from sfo.experiments.studies import columns, rows
+        from sfo.experiments.study import columns, rows
 
         table = Table("", *columns(cells), title=study.title)
         by_place = {(cell.row, cell.column): cell for cell in cells}

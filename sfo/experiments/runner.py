@@ -7,6 +7,7 @@ the Records that are there; so a kill at any moment loses at most the steps sinc
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -14,14 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from sfo.experiments.results import Results, name
-from sfo.experiments.studies import Cell, Study
+from sfo.experiments.study import Cell, Study
 from sfo.experiments.worker import Job
 from sfo.training.config import Experiment, Scale
+from sfo.training.signals import Stopped
 
 
 def plan(studies: Sequence[tuple[Study, list[Cell]]], results: Results) -> list[Job]:
@@ -149,7 +152,7 @@ def reproduce(
         )
     tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
     state = Progress()
-    with _alone(results):
+    with _alone(results), _terminated_like_ctrl_c():
         events: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
         crew: list[Worker] = []
         try:
@@ -209,6 +212,24 @@ def _sorted(jobs: list[Job], cost: Callable[[Experiment], float] | None) -> list
     if cost is None:
         return jobs
     return sorted(jobs, key=lambda job: (job.experiment.seed, cost(job.experiment)))
+
+
+@contextmanager
+def _terminated_like_ctrl_c() -> Iterator[None]:
+    """SIGTERM too lets the workers finish their step and save; another one ends this at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise Stopped(number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

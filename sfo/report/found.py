@@ -11,7 +11,7 @@ import sfo
 from sfo.evaluation.statistics import Interval, mean_interval
 from sfo.experiments.record import Finding, Record, RecordError, unseal
 from sfo.experiments.results import Results, name
-from sfo.experiments.studies import Cell, Study
+from sfo.experiments.study import Cell, Study
 from sfo.training.config import Experiment, Scale
 
 Kept = TypeVar("Kept")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sfo.experiments import paper
-from sfo.experiments.studies import PROTOCOLS, TRIAL
+from sfo.experiments.study import PROTOCOLS, TRIAL
 from sfo.registry import BENCHMARKS
 from sfo.report.blocks import Entry, Row, Table
 from sfo.report.found import FoundStudy

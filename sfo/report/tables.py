@@ -9,7 +9,7 @@ from sfo.evaluation.statistics import Interval, mean_interval
 from sfo.experiments import paper
 from sfo.experiments.record import Record
 from sfo.experiments.results import Results, name
-from sfo.experiments.studies import PROTOCOLS
+from sfo.experiments.study import PROTOCOLS
 from sfo.registry import BENCHMARKS
 from sfo.report.blocks import Entry, Row, Table, ranked
 from sfo.report.found import Found, FoundStudy, first_line, percent, trusted

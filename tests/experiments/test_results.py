@@ -11,7 +11,8 @@ from sfo.evaluation.errors import Errors
 from sfo.experiments.record import Finding, Record, RecordError
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import plan
-from sfo.experiments.studies import PROTOCOLS, STUDIES, Cell, Study, changed
+from sfo.experiments.studies import STUDIES
+from sfo.experiments.study import PROTOCOLS, Cell, Study, changed
 from sfo.training.config import Experiment
 
 

@@ -15,7 +15,7 @@ from sfo.cli import main
 from sfo.experiments.record import Record
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import reproduce
-from sfo.experiments.studies import PROTOCOLS, Cell, Study
+from sfo.experiments.study import PROTOCOLS, Cell, Study
 from sfo.experiments.worker import Job
 from sfo.registry import MODELS
 from sfo.training.config import Experiment
@@ -153,16 +153,19 @@ def test_two_kills_lose_nothing_and_repeat_nothing(tmp_path):
     assert len(records(tmp_path)) == 6
 
 
-def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+def test_a_signal_saves_and_the_same_command_goes_on(number, code, tmp_path):
     cell = Cell("allen_cahn", "fno", small())
     long = ["--seeds", "2", "--workers", "1"]
     runner = subprocess.Popen(command(tmp_path, *long), stderr=subprocess.PIPE, text=True)
     while not RunFolder(Results(tmp_path).run_folder(cell.experiment)).exists:
         time.sleep(0.05)
         assert runner.poll() is None
-    runner.send_signal(signal.SIGINT)
+    runner.send_signal(number)
     _, error = runner.communicate(timeout=60)
-    assert runner.returncode == 130
+    assert runner.returncode == code
     assert "Traceback" not in error
     assert not workers_of(tmp_path)
     subprocess.run(command(tmp_path, *long), check=True)

@@ -8,7 +8,8 @@ from synthetic import fill
 from sfo import cli
 from sfo.commands import training
 from sfo.experiments.results import Results, name
-from sfo.experiments.studies import STUDIES, changed
+from sfo.experiments.studies import STUDIES
+from sfo.experiments.study import changed
 from sfo.report.found import find_study
 from sfo.report.provenance import provenance, train_command
 from sfo.training.config import Experiment
