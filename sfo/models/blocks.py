@@ -29,6 +29,11 @@ def pointwise(v: Field, weight: Tensor, bias: Tensor) -> Field:
     return out.view(*out.shape[:2], *v.shape[2:])
 
 
+def two_layers(n_in: int, hidden: int, n_out: int) -> nn.Sequential:
+    """W₂ σ(W₁ ·) at every grid point, σ = GELU."""
+    return nn.Sequential(Pointwise(n_in, hidden), nn.GELU(), Pointwise(hidden, n_out))
+
+
 class ChannelNorm(nn.LayerNorm):
     """Layer normalisation over the channels, at every grid point on its own."""
 
@@ -97,7 +102,7 @@ def _parts(v: Tensor) -> list[slice]:
 
 
 class Lift(nn.Module):
-    """P: append the coordinates, mix the channels to d, and normalise.
+    """P: append the coordinates, mix the channels to d, normalise, and bend.
 
     The coordinates run from 0 to 1 along each axis, end points included.
 
@@ -109,6 +114,7 @@ class Lift(nn.Module):
             periodically. 1 is a pointwise map.
         coordinates: Whether to append the coordinates.
         norm: `"group"` for GroupNorm over 8 groups of channels and all points, or None.
+        bend: Hidden width of v + W₂ σ(W₁ v) at the end, or None: P is linear but for the norm.
     """
 
     def __init__(
@@ -120,6 +126,7 @@ class Lift(nn.Module):
         kernel: int = 1,
         coordinates: bool = True,
         norm: Literal["group"] | None = None,
+        bend: int | None = None,
     ) -> None:
         super().__init__()
         if kernel < 1 or kernel % 2 == 0:
@@ -142,16 +149,21 @@ class Lift(nn.Module):
                 channels, hidden_channels, kernel
             )
         self.norm = nn.GroupNorm(8, hidden_channels) if norm == "group" else nn.Identity()
+        self.bend = None if bend is None else two_layers(hidden_channels, bend, hidden_channels)
 
     def forward(self, a: Field) -> Field:
+        v = self.norm(self._mixed(a))
+        return v if self.bend is None else v + self.bend(v)
+
+    def _mixed(self, a: Field) -> Field:
         weight, bias = self.mix.weight, cast(Tensor, self.mix.bias)
         if not self.coordinates:
-            return self.norm(self._convolve(a, weight, bias))
+            return self._convolve(a, weight, bias)
         # The lift is linear and the coordinates are the same for all samples: their part is
         # computed once, for a batch of one.
         fixed = self._convolve(coordinates(a[:1]), weight[:, self.in_channels :], bias)
         no_bias = torch.zeros_like(bias)
-        return self.norm(self._convolve(a, weight[:, : self.in_channels], no_bias) + fixed)
+        return self._convolve(a, weight[:, : self.in_channels], no_bias) + fixed
 
     def _convolve(self, a: Field, weight: Tensor, bias: Tensor) -> Field:
         if self.kernel == 1:

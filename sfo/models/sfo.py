@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from sfo.models.blocks import GLU, MLP, ChannelNorm, Lift, Pointwise, Update
+from sfo.models.blocks import GLU, MLP, ChannelNorm, Lift, Pointwise, Update, two_layers
 from sfo.models.kernel import (
     Boundary,
     Gain,
@@ -66,6 +66,8 @@ class SFO(LayeredOperator):
         lift_kernel: Points that the lift sees along an axis; None: 5 on two and three axes,
             else 1.
         lift_norm: `"group"` normalises the lifted field over all points, or None.
+        lift_channels: Width of a hidden layer at the end of P, see `Lift`; None: P is linear.
+        projection_channels: Width of a hidden layer in Q; None: Q is linear.
         coordinates: Append the coordinates to the input.
         components: Components of a vector field that share the network, see `Operator`.
         train_shape: The training grid, where it is known beforehand.
@@ -118,6 +120,8 @@ class SFO(LayeredOperator):
         norm: Literal["layer"] | None = "layer",
         lift_kernel: int | None = None,
         lift_norm: Literal["group"] | None = "group",
+        lift_channels: int | None = None,
+        projection_channels: int | None = None,
         coordinates: bool = True,
         components: int = 1,
         train_shape: Sequence[int] | None = None,
@@ -131,6 +135,9 @@ class SFO(LayeredOperator):
                 "`hidden_channels` and `n_layers` must be at least 1, got "
                 f"hidden_channels={hidden_channels}, n_layers={n_layers}."
             )
+        for name in ("lift_channels", "projection_channels"):
+            if arguments[name] is not None and arguments[name] < 1:
+                raise ValueError(f"`{name}` must be at least 1 or None, got {arguments[name]}.")
         channels_in, channels_out = split_components(in_channels, out_channels, components)
         if mlp_ratio is None:
             mlp_ratio = 1 if n_dim == 1 else 2
@@ -169,9 +176,12 @@ class SFO(LayeredOperator):
                 kernel=lift_kernel,
                 coordinates=coordinates,
                 norm=lift_norm,
+                bend=lift_channels,
             ),
             layers=[layer() for _ in range(n_layers)],
-            project=Pointwise(hidden_channels, channels_out),
+            project=Pointwise(hidden_channels, channels_out)
+            if projection_channels is None
+            else two_layers(hidden_channels, projection_channels, channels_out),
             components=components,
         )
         self.modes = modes
@@ -186,8 +196,9 @@ class SFO(LayeredOperator):
         """Our own settings: they learn faster than the paper's, and bear a higher learning rate.
 
         Kernels that reach to both sides, a pointwise path beside them, a gain of 1/4 at the
-        start whatever the grid, and no normalisation, neither of the lifted field, whose
-        amplitude the equations depend on, nor in the layers. Without coordinates the model
+        start whatever the grid, a hidden layer in the lift and in the projection, for equations
+        bend the field at every point too, and no normalisation, neither of the lifted field,
+        whose amplitude the equations depend on, nor in the layers. Without coordinates the model
         commutes with shifts, as periodic problems do; pass `coordinates=True` and a fitting
         `boundary` for others, and `norm="layer"` for solutions with sharp fronts. Adam at
         4e-3 to 6e-3 with a one-cycle schedule and gradients clipped at 1 is a good start.
@@ -197,6 +208,7 @@ class SFO(LayeredOperator):
             >>> model(torch.randn(1, 1, 32, 32)).shape
             torch.Size([1, 20, 32, 32])
         """
+        width = overrides.get("hidden_channels", 64)
         settings: dict[str, Any] = dict(
             support="two_sided",
             gain="unit",
@@ -204,6 +216,8 @@ class SFO(LayeredOperator):
             skip=True,
             norm=None,
             lift_norm=None,
+            lift_channels=2 * width,
+            projection_channels=2 * width,
             coordinates=False,
         )
         return cls(in_channels, out_channels, n_dim, **{**settings, **overrides})

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfo.models.blocks import ChannelNorm, Lift, Pointwise
+from sfo.models.blocks import ChannelNorm, Lift, Pointwise, two_layers
 from sfo.models.blocks import coordinates as grid_coordinates
 from sfo.models.kernel import check_choice
 from sfo.models.operator import LayeredOperator, split_components
@@ -82,9 +82,7 @@ class TransolverLayer(nn.Module):
         super().__init__()
         self.attention_norm, self.update_norm = ChannelNorm(channels), ChannelNorm(channels)
         self.attention = attention
-        self.update = nn.Sequential(
-            Pointwise(channels, hidden), nn.GELU(), Pointwise(hidden, channels)
-        )
+        self.update = two_layers(channels, hidden, channels)
 
     def forward(self, v: Field) -> Field:
         v = v + self.attention(self.attention_norm(v))

@@ -78,6 +78,30 @@ def test_glu_update():
     torch.testing.assert_close(layer(v), v + nn.functional.gelu(gate) * value)
 
 
+def test_hidden_layers_of_the_lift_and_the_projection():
+    """P is v + W₂ σ(W₁ v) of the linear lift v, Q a perceptron; the layers are untouched."""
+    model = SFO(1, 3, lift_channels=5, projection_channels=7, **SMALL)
+    linear = SFO(1, 16, **SMALL)
+    with torch.no_grad():
+        linear.project.weight.copy_(torch.eye(16))
+        linear.project.bias.zero_()
+    linear.load_state_dict(
+        {k: v for k, v in model.state_dict().items() if "bend" not in k and "project" not in k},
+        strict=False,
+    )
+
+    def by_hand(part, v):
+        (inner, b1), (outer, b2) = ((part[i].weight, part[i].bias[:, None]) for i in (0, 2))
+        return outer @ nn.functional.gelu(inner @ v + b1) + b2
+
+    a = torch.randn(2, 1, 12)
+    v = linear.lift(a)
+    v = v + by_hand(model.lift.bend, v)
+    for layer in linear.layers:
+        v = layer(v)
+    torch.testing.assert_close(model(a), by_hand(model.project, v))
+
+
 def test_components_share_the_network_and_do_not_mix():
     shared = SFO(6, 12, components=3, **SMALL)
     single = SFO(2, 4, **SMALL)
@@ -218,6 +242,8 @@ def test_bad_input_gets_one_clear_sentence(a, message):
         (dict(lift_kernel=4), r"`lift_kernel` must be odd"),
         (dict(components=2), r"`in_channels` must be a positive multiple of `components`"),
         (dict(n_layers=0), r"at least 1, got .*n_layers=0"),
+        (dict(lift_channels=0), r"`lift_channels` must be at least 1 or None, got 0"),
+        (dict(projection_channels=0), r"`projection_channels` must be at least 1 or None, got 0"),
     ],
 )
 def test_bad_arguments_get_one_clear_sentence(arguments, message):
