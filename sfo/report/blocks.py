@@ -7,6 +7,9 @@ from typing import Literal, Union
 
 Mark = Literal["", "best", "second"]
 
+FITTING = 8
+"""Columns of numbers that a page is wide enough for."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -52,6 +55,22 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     kind: Literal["numbers", "words"] = "numbers"
+
+    def turned(self) -> "Table":
+        """With rows for columns.
+
+        Example:
+            >>> table = Table("", ("", "x", "y"), (Row("a", (Entry("1"), Entry("2"))),))
+            >>> table.turned().columns, [row.title for row in table.turned().rows]
+            (('', 'a'), ['x', 'y'])
+        """
+        entries = zip(*(row.entries for row in self.rows), strict=True)
+        rows = tuple(map(Row, self.columns[1:], entries))
+        return replace(self, columns=("", *(row.title for row in self.rows)), rows=rows)
+
+    def narrow(self) -> "Table":
+        """Turned, if it has more columns than fit a page and fewer rows."""
+        return self.turned() if len(self.columns) - 1 > max(FITTING, len(self.rows)) else self
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ ORDER = (
 def write(folder: str | os.PathLike[str]) -> list[Path]:
     """Write report.html, report.md and figures/*.png beside the results; returns their paths.
 
+    Pictures of an older report that this one does not show are removed.
+
     Args:
         folder: Of results, as `sfo reproduce` makes it.
     """
@@ -69,6 +71,9 @@ def write(folder: str | os.PathLike[str]) -> list[Path]:
     }
     files["report.html"] = page.document(title, blocks).encode()
     files["report.md"] = markdown.document(title, blocks).encode()
+    for old in (results.folder / "figures").glob("*.png"):
+        if f"figures/{old.name}" not in files:
+            old.unlink()
     for path, content in files.items():
         (results.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (results.folder / path).write_bytes(content)
@@ -87,9 +92,9 @@ def report(results: Results) -> tuple[str, list[Block]]:
         blocks.append(Problems(f"{many} left out of this report:", bad))
     blocks.append(
         Text(
-            "Errors are mean relative L2 errors on test samples in per cent. The best of a row is "
-            "bold, the second best underlined (in Markdown: italic), among our own numbers; what "
-            "the paper prints stands beside them in small print."
+            "Errors are mean relative L2 errors on test samples in per cent. Of what is compared "
+            "on a benchmark the best is bold and the second best underlined (in Markdown: italic), "
+            "among our own numbers; what the paper prints stands beside them in small print."
         )
     )
     if not sizes:
@@ -131,7 +136,7 @@ def _scale_blocks(
         blocks += [Text(study.about), Command(found.command)]
         # The heading is title enough.
         blocks += [
-            replace(table, title="") if table.title == study.title else table
+            replace(table.narrow(), title="") if table.title == study.title else table.narrow()
             for table in study_tables(found, results)
         ]
         for figure_name, (figure, caption) in _figures(found).items():
@@ -192,7 +197,8 @@ def _measurements(results: Results) -> list[Block]:
             about = MEASUREMENTS[kind]
             scale = f" --scale {values['scale']}" if "scale" in values else ""
             blocks += [Heading(about.title, kind), Text(about.about)]
-            blocks += [Command(f"sfo reproduce {kind}{scale}"), replace(make(values), title="")]
+            table = replace(make(values).narrow(), title="")
+            blocks += [Command(f"sfo reproduce {kind}{scale}"), table]
     return blocks
 
 

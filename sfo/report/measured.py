@@ -50,7 +50,7 @@ def runtime_table(values: Mapping[str, Any]) -> Table:
         lines.append(Row(BENCHMARKS[benchmark].title, tuple(ranked(entries))))
     note = (
         f"Medians of {values['rounds']} rounds at the {values['scale']} scale; in brackets, as a "
-        "multiple of SFO's in the same row."
+        "multiple of SFO's on the same benchmark."
     )
     return Table("Seconds per epoch", ("", *map(title, columns)), tuple(lines), (note,))
 

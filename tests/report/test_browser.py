@@ -10,7 +10,7 @@ import pytest
 
 from sfo.evaluation.statistics import mean_interval
 from sfo.experiments.results import Results
-from sfo.experiments.studies import STUDIES
+from sfo.experiments.studies import PAPER_BENCHMARKS, STUDIES
 
 CHROMIUM = shutil.which("chromium")
 WIDTHS = (1280, 380)
@@ -40,6 +40,7 @@ LOOK = """<script>addEventListener("load", () => {
       box(e).width > 0 && (box(e).left < 0 || box(e).right > innerWidth)).length,
     scrolled: [...document.querySelectorAll(".wide")].filter((e) =>
       e.scrollWidth > e.clientWidth).length,
+    main_scrolls: ((e) => e.scrollWidth > e.clientWidth)(document.querySelector("h2#main ~ .wide")),
     broken: [...document.images].filter((i) => !i.naturalWidth || !i.alt).length,
     images: document.images.length,
     targets: [...document.querySelectorAll("nav a")].filter((a) =>
@@ -96,6 +97,10 @@ def test_wide_tables_scroll_on_a_narrow_screen(seen):
     assert seen[380]["scrolled"] > 0
 
 
+def test_the_main_table_fits_a_wide_screen(seen):
+    assert seen[1280]["main_scrolls"] is False
+
+
 def test_nothing_is_fetched(seen):
     for frame in seen.values():
         assert frame["fetched"] == []
@@ -112,13 +117,13 @@ def test_contents_point_at_sections(seen):
 
 
 def test_the_rendered_main_table_is_the_records(seen, folder):
-    """Our number on the first line of a cell, the paper's below it."""
+    """A line a model; our number on the first line of a cell, the paper's below it."""
     results = Results(folder)
     cells = STUDIES["main"].cells("smoke", 2)
-    n_columns = len({cell.column for cell in cells})
     (table,) = seen[1280]["tables"]
-    assert {len(row) for row in table} == {n_columns + 1}
-    shown = [text for row in table[1:] for text in row[1:]]
+    assert {len(row) for row in table} == {len(PAPER_BENCHMARKS) + 1}
+    by_model = zip(*(row[1:] for row in table[1:]), strict=True)
+    shown = [text for benchmark in by_model for text in benchmark]
     for cell, text in zip(cells, shown, strict=True):
         found = [r for run in cell.runs(results) if (r := results.record(run))]
         ours, *theirs = text.split("\n")

@@ -26,11 +26,11 @@ def no_pictures(monkeypatch):
 def main_table(folder):
     """By benchmark and column: text, small print and mark."""
     table = Tables((folder / "report.html").read_text()).sections["main"][0]
-    rows = zip(PAPER_BENCHMARKS, table[1:], strict=True)
+    rows = zip(MAIN_MODELS, table[1:], strict=True)
     return {
-        (benchmark, column): cell
-        for benchmark, row in rows
-        for column, cell in zip(MAIN_MODELS, row[1:], strict=True)
+        (benchmark, model): cell
+        for model, row in rows
+        for benchmark, cell in zip(PAPER_BENCHMARKS, row[1:], strict=True)
     }
 
 
@@ -73,10 +73,12 @@ def test_same_records_same_bytes(tmp_path):
     fill(first, *with_figures, only=lambda cell: cell.row == "allen_cahn")
     written = [path.relative_to(first) for path in write(first)]
     shutil.copytree(first, second)
+    (second / "figures" / "gone.png").touch()
     assert [path.relative_to(second) for path in write(second)] == written
     assert sum(path.suffix == ".png" for path in written) == 1 + len(with_figures)
     for path in written:
         assert (first / path).read_bytes() == (second / path).read_bytes(), path
+    assert not (second / "figures" / "gone.png").exists()
 
 
 def test_nothing_from_outside_and_no_script(folder):
