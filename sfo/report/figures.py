@@ -21,6 +21,7 @@ from sfo.report.tables import (
     transfer_curve,
 )
 
+COLOURS = (*(f"C{k}" for k in range(10)), "black")
 PAPER: dict[str, Any] = dict(color="0.55", label="paper")
 """The paper's numbers, in every figure."""
 MARKERS = "osD^vP*Xph<"
@@ -93,7 +94,9 @@ def cost_figure(found: FoundStudy) -> Figure | None:
             if (row, column) not in intervals:
                 continue
             size = found.cells[row, column].records[0].parameters
-            style = dict(marker=MARKERS[k % len(MARKERS)], color=f"C{k % 10}", ls="none")
+            style = dict(
+                marker=MARKERS[k % len(MARKERS)], color=COLOURS[k % len(COLOURS)], ls="none"
+            )
             mean = intervals[row, column].mean
             one.plot([size], [mean], label=plain_title(column), **style)  # type: ignore[arg-type]
         one.set(xlabel="parameters", ylabel="error, %")
