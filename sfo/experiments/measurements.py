@@ -92,7 +92,7 @@ for _entry in (
         "Seconds per epoch",
         "Of training, on one thread of this machine, all models taking turns in one process; "
         "PINO without its residual. The paper's are from other hardware and larger sets: compare "
-        "within a row, not across.",
+        "on one benchmark, not across.",
         runtime,
     ),
 ):
