@@ -51,6 +51,7 @@ def reproduce(
         dry_run: List the runs and how long they will take, and do nothing.
         retry: Try runs again that have failed.
     """
+    from sfo.allocator import keep_freed_blocks
     from sfo.experiments.estimate import Estimates
     from sfo.experiments.measurements import MEASUREMENTS
     from sfo.experiments.results import Results
@@ -85,6 +86,7 @@ def reproduce(
     for peer in [n for n in MODELS.names() if not MODELS[n].available()]:  # type: ignore[attr-defined]
         console.print(f"{peer} is left out: pip install 'sfo-torch[peers]' brings it.")
 
+    keep_freed_blocks()  # Steps are timed here as the workers take them.
     tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
     estimates, cores = Estimates(), workers or os.cpu_count() or 1
     if dry_run:
