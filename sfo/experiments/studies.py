@@ -162,7 +162,7 @@ _add(
         "Nine models of the paper, SFO also with our recommended settings, and neuraloperator's "
         "FNO. The same epochs for all. At the desk scale, for every model and benchmark alike, the "
         "schedule and the learning rate are those of three protocols with the lowest validation "
-        "error after a sixth of the epochs; at others they are the paper's.",
+        "error after a sixth of the epochs, at least two; at others they are the paper's.",
         main_cells,
         _table(paper.MAIN),
     )

@@ -15,8 +15,8 @@ PROTOCOLS: tuple[dict[str, Any], ...] = (
     dict(schedule="step", learning_rate=1e-3, clip=1.0),
 )
 """From which every model and benchmark alike takes the one with the lowest validation error."""
-TRIAL = 6
-"""A trial of a protocol takes this part of the epochs."""
+TRIAL, LEAST = 6, 2
+"""A trial of a protocol takes a sixth of the epochs, and two at least."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Cell:
         """The short runs that choose the protocol."""
         if not self.tuned:
             return []
-        epochs = max(1, self.experiment.train.epochs // TRIAL)
+        epochs = max(LEAST, self.experiment.train.epochs // TRIAL)
         return [changed(self.experiment, **choice, epochs=epochs) for choice in PROTOCOLS]
 
     def runs(self, results: Results) -> list[Experiment]:

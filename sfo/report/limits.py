@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sfo.experiments import paper
-from sfo.experiments.study import PROTOCOLS, TRIAL
+from sfo.experiments.study import LEAST, PROTOCOLS, TRIAL
 from sfo.registry import BENCHMARKS
 from sfo.report.blocks import Entry, Row, Table
 from sfo.report.found import FoundStudy
@@ -46,15 +46,15 @@ def limits(scale: Scale, studies: Sequence[FoundStudy]) -> list[str]:
         "of the benchmarks say what is known of the differences.",
         "Split: 80 % of the samples train, 10 % select the epoch and the protocol, and another "
         "10 % are reported. The paper has 90 % and 10 %: it selects on the samples it reports.",
-        "Machine: one CPU thread a run. Times are to be compared within a row.",
+        "Machine: one CPU thread a run. Times are to be compared on one benchmark.",
         f"Seeds: {' or '.join(map(str, seeds)) or 'none'}, by the study, where the paper has "
         f"{paper.SEEDS}; the data are the same for all seeds.",
     ]
     if any(cell.tuned for cell in cells):
         out.append(
             f"Protocol: in the main table, for each model and benchmark the best of "
-            f"{len(PROTOCOLS)} by trials over 1/{TRIAL} of the epochs; the paper has one for all. "
-            "The other studies have the paper's, shortened."
+            f"{len(PROTOCOLS)} by trials over 1/{TRIAL} of the epochs, at least {LEAST}; the "
+            "paper has one for all. The other studies have the paper's, shortened."
         )
     return out
 
