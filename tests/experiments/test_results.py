@@ -99,10 +99,13 @@ def table(cells, findings=()):
     return [(study, cells)]
 
 
-def test_trials_come_first_and_the_best_protocol_is_taken(tmp_path, smoke):
-    results, cell = Results(tmp_path), Cell("allen_cahn", "fno", smoke, seeds=2, tuned=True)
+@pytest.mark.parametrize(("epochs", "of_a_trial"), [(6, 2), (18, 3)])
+def test_trials_come_first_and_the_best_protocol_is_taken(epochs, of_a_trial, tmp_path, smoke):
+    results, long = Results(tmp_path), changed(smoke, epochs=epochs)
+    cell = Cell("allen_cahn", "fno", long, seeds=2, tuned=True)
     trials = [job.experiment for job in plan(table([cell]), results)]
     assert trials == cell.trials()
+    assert {trial.train.epochs for trial in trials} == {of_a_trial}
     for trial, error in zip(trials, (0.3, 0.1, 0.2), strict=True):
         results.keep(record(trial, error))
     runs = [job.experiment for job in plan(table([cell]), results)]
@@ -110,7 +113,7 @@ def test_trials_come_first_and_the_best_protocol_is_taken(tmp_path, smoke):
     for run in runs:
         assert run.train.learning_rate == PROTOCOLS[1]["learning_rate"]
         assert run.train.schedule == PROTOCOLS[1]["schedule"]
-        assert run.train.epochs == smoke.train.epochs
+        assert run.train.epochs == epochs
 
 
 def test_a_trial_that_failed_is_not_chosen(tmp_path, smoke):

@@ -44,7 +44,7 @@ def records(folder):
 
 def test_trials_runs_seeds_and_findings_end_to_end(tmp_path):
     results = Results(tmp_path)
-    tuned = Cell("allen_cahn", "fno", small("fno"), seeds=2, tuned=True)
+    tuned = Cell("allen_cahn", "fno", small("fno", epochs=3), seeds=2, tuned=True)
     found = Cell("allen_cahn", "sfo", small("sfo"))
     state = reproduce(
         [study([tuned]), study([found], ("coefficients", "transfer"))],
