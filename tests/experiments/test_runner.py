@@ -159,7 +159,13 @@ def test_two_kills_lose_nothing_and_repeat_nothing(tmp_path):
 def test_a_signal_saves_and_the_same_command_goes_on(number, code, tmp_path):
     cell = Cell("allen_cahn", "fno", small())
     long = ["--seeds", "2", "--workers", "1"]
-    runner = subprocess.Popen(command(tmp_path, *long), stderr=subprocess.PIPE, text=True)
+    runner = subprocess.Popen(
+        command(tmp_path, *long),
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell lets what it starts in the background ignore Ctrl-C, tests among them.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
     while not RunFolder(Results(tmp_path).run_folder(cell.experiment)).exists:
         time.sleep(0.05)
         assert runner.poll() is None
