@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from torch import nn
 from torch.nn import functional as F
 
-from sfo.models.blocks import Lift, Pointwise
+from sfo.models.blocks import Lift, Pointwise, two_layers
 from sfo.models.operator import LayeredOperator, split_components
 from sfo.models.spectral_conv import FourierModes, SpectralConv, pad
 from sfo.registry import MODELS
@@ -137,9 +137,7 @@ class FNO(LayeredOperator):
             ],
             project=nn.Sequential(
                 Pad([-n for n in padding]),
-                Pointwise(hidden_channels, projection_channels),
-                nn.GELU(),
-                Pointwise(projection_channels, channels_out),
+                *two_layers(hidden_channels, projection_channels, channels_out),
             ),
             components=components,
         )

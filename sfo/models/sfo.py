@@ -208,7 +208,7 @@ class SFO(LayeredOperator):
             >>> model(torch.randn(1, 1, 32, 32)).shape
             torch.Size([1, 20, 32, 32])
         """
-        width = overrides.get("hidden_channels", 64)
+        width = overrides.get("hidden_channels", cls._default("hidden_channels"))
         settings: dict[str, Any] = dict(
             support="two_sided",
             gain="unit",
@@ -225,8 +225,12 @@ class SFO(LayeredOperator):
     @classmethod
     def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
         """No more modes than points, as the paper does on coarse grids."""
-        n_modes = settings.get("n_modes", inspect.signature(cls).parameters["n_modes"].default)
+        n_modes = settings.get("n_modes", cls._default("n_modes"))
         return {**settings, "n_modes": min(n_modes, *shape)}
+
+    @classmethod
+    def _default(cls, argument: str) -> Any:
+        return inspect.signature(cls).parameters[argument].default
 
     @property
     def kernels(self) -> list[SpectralKernel]:

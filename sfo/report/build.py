@@ -22,6 +22,7 @@ from sfo.report.blocks import (
     Heading,
     Picture,
     Problems,
+    Table,
     Text,
 )
 from sfo.report.found import FoundStudy, find_study, problems, records, scales
@@ -136,8 +137,8 @@ def _scale_blocks(
         blocks += [Text(study.about), Command(found.command)]
         # The heading is title enough.
         blocks += [
-            replace(table.narrow(), title="") if table.title == study.title else table.narrow()
-            for table in study_tables(found, results)
+            replace(table, title="") if table.title == study.title else table
+            for table in map(Table.narrow, study_tables(found, results))
         ]
         for figure_name, (figure, caption) in _figures(found).items():
             if figure is not None:
