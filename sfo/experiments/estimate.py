@@ -19,6 +19,8 @@ from sfo.training.prepare import DataShape, build
 
 TRAINED = 0.8
 """Share of the samples that train."""
+LONG = 60.0
+"""Seconds of a step after which a second one is too dear; to compile all kernels takes less."""
 
 
 class Estimates:
@@ -62,21 +64,21 @@ def batches(experiment: Experiment) -> int:
 
 
 def _measure(experiment: Experiment) -> float:
-    """The second of two steps; the first alone if it is long."""
+    """The second of two steps, for the first may compile; the first alone if it is very long."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         step = training_step(experiment)
-        seconds = 0.0
-        for _ in range(2):
-            start = time.perf_counter()
-            step()
-            seconds = time.perf_counter() - start
-            if seconds > 1:
-                break
-        return seconds
+        seconds = _timed(step)
+        return _timed(step) if seconds < LONG else seconds
     finally:
         torch.set_num_threads(threads)
+
+
+def _timed(step: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    step()
+    return time.perf_counter() - start
 
 
 def training_step(experiment: Experiment) -> Callable[[], None]:
