@@ -62,7 +62,7 @@ def main_figure(found: FoundStudy) -> Figure | None:
     """The main table: our means with their intervals, and the paper's."""
     columns = found.columns[::-1]
     intervals = _intervals(found)
-    rows = [row for row in found.rows if any(r == row for r, _ in intervals)]
+    rows = _rows(found, intervals)
     if not rows:
         return None
     figure, axes = panels(rows, height=3.0)
@@ -85,7 +85,7 @@ def main_figure(found: FoundStudy) -> Figure | None:
 def cost_figure(found: FoundStudy) -> Figure | None:
     """The main table's errors against the number of parameters."""
     intervals = _intervals(found)
-    rows = [row for row in found.rows if any(r == row for r, _ in intervals)]
+    rows = _rows(found, intervals)
     if not rows:
         return None
     figure, axes = panels(rows)
@@ -108,7 +108,7 @@ def cost_figure(found: FoundStudy) -> Figure | None:
 def rank_figure(found: FoundStudy) -> Figure | None:
     """Error against the number of modes."""
     intervals = _intervals(found)
-    rows = [row for row in found.rows if any(r == row for r, _ in intervals)]
+    rows = _rows(found, intervals)
     if not rows:
         return None
     figure, axes = panels(rows)
@@ -185,6 +185,12 @@ def boundary_figure(found: FoundStudy) -> Figure | None:
         one.margins(y=0.12)
     legend(figure, axes)
     return figure
+
+
+def _rows(found: FoundStudy, intervals: Mapping[tuple[str, str], Interval]) -> list[str]:
+    """Those with an interval in any column."""
+    filled = {row for row, _ in intervals}
+    return [row for row in found.rows if row in filled]
 
 
 def _intervals(found: FoundStudy) -> dict[tuple[str, str], Interval]:
