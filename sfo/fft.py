@@ -77,6 +77,8 @@ def resample(v: Float[Tensor, "... n"], n: int) -> Float[Tensor, "... m"]:
         tensor([4., 0.], dtype=torch.float64)
     """
     old = v.shape[-1]
+    if n == old:
+        return v
     v_hat = torch.fft.rfft(v)
     kept = min(old, n) // 2 + 1
     out_hat = v_hat.new_zeros(*v.shape[:-1], n // 2 + 1)

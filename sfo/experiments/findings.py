@@ -1,6 +1,6 @@
 """What is measured on trained models beyond their test error: a name, and a function of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from torch import nn
@@ -38,11 +38,19 @@ def transfer(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
         for way in ways:
             if isinstance(model, SFO):
                 model.modes.transfer = way  # type: ignore[assignment]
-                if way == "rebuild" and model.modes.n_modes > size:
+                if not _modes_fit(model, pairs.grid.shape):
                     found[way][str(size)] = None
                     continue
             found[way][str(size)] = evaluate_pairs(model, pairs).percent
     return {"trained": n, "percent": found}
+
+
+def _modes_fit(model: SFO, shape: Sequence[int]) -> bool:
+    try:
+        model.modes.modes(shape)
+    except ValueError:
+        return False
+    return True
 
 
 def _solved_on(experiment: Experiment, n: int) -> bool:

@@ -76,7 +76,10 @@ def work(job: Job, results: Results, tell: Any) -> Record:
 
     record = results.record(experiment)
     missing = [kind for kind in job.findings if results.finding(kind, experiment) is None]
-    if record is None or missing:
+    finished = folder / "record.json"
+    if record is None or (missing and not finished.exists()):
+        # What is trained anew is not finished, even if it once was.
+        finished.unlink(missing_ok=True)
         again = run(experiment, folder, resume="auto", cost=False, picture=False, progress=progress)
         if record is None:
             record = again

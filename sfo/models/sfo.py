@@ -198,7 +198,8 @@ class SFO(LayeredOperator):
         Kernels that reach to both sides, a pointwise path beside them, a gain of 1/4 at the
         start whatever the grid, a hidden layer in the lift and in the projection, for equations
         bend the field at every point too, and no normalisation, neither of the lifted field,
-        whose amplitude the equations depend on, nor in the layers. Without coordinates the model
+        whose amplitude the equations depend on, nor in the layers. On other grids than the
+        trained one the kernel stays what it was. Without coordinates the model
         commutes with shifts, as periodic problems do; pass `coordinates=True` and a fitting
         `boundary` for others, and `norm="layer"` for solutions with sharp fronts. Adam at
         4e-3 to 6e-3 with a one-cycle schedule and gradients clipped at 1 is a good start.
@@ -219,6 +220,7 @@ class SFO(LayeredOperator):
             lift_channels=2 * width,
             projection_channels=2 * width,
             coordinates=False,
+            transfer="restrict",
         )
         return cls(in_channels, out_channels, n_dim, **{**settings, **overrides})
 

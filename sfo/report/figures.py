@@ -221,7 +221,8 @@ def _log(axes: Axes, which: str) -> None:
         axis = axes.xaxis if letter == "x" else axes.yaxis
         axes.set(**{f"{letter}scale": "log"})
         low, high = axis.get_view_interval()
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
+        subs = (1, 2, 5) if high < 30 * low else (1, 3) if high < 300 * low else (1,)
+        axis.set_major_locator(LogLocator(subs=subs))
         axis.set_major_formatter(FuncFormatter(_short))
         axis.set_minor_formatter(NullFormatter())
 

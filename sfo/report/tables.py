@@ -274,6 +274,8 @@ WAYS = {
     ("sfo", "rebuild"): "SFO, modes rebuilt",
     ("sfo", "restrict"): "SFO, modes restricted",
     ("fno", "evaluate"): "FNO",
+    ("sfo_recommended", "restrict"): "SFO recommended",
+    ("neuralop_fno", "evaluate"): "neuraloperator FNO",
 }
 
 
@@ -332,7 +334,7 @@ def transfer_tables(found: FoundStudy) -> list[Table]:
             lines.append(Row(f"{BENCHMARKS[row].title}, {n} points: {label}", tuple(entries)))
     columns = ("", *(_ratio(ratio) for ratio in ratios))
     note = (
-        "Marked: the best and the second best of the three ways on the same grid. –: more modes "
+        "Marked: the best and the second best on the same grid. –: more modes "
         "than points, or not at hand. The paper prints no numbers of this experiment."
     )
     return [Table(found.study.title, columns, tuple(lines), (note, *error_notes(found)))]

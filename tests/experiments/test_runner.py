@@ -16,7 +16,7 @@ from sfo.experiments.record import Record
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import reproduce
 from sfo.experiments.study import PROTOCOLS, Cell, Study
-from sfo.experiments.worker import Job
+from sfo.experiments.worker import Job, work
 from sfo.registry import MODELS
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
@@ -96,6 +96,32 @@ def test_results_that_cannot_be_trusted_stop_it_at_once(tmp_path):
     path.write_text(path.read_text().replace('"epochs": 2', '"epochs": 3'))
     with pytest.raises(ValueError, match=r"cannot be trusted.*was changed"):
         reproduce([study([cell])], Results(tmp_path), workers=1)
+
+
+def test_a_finding_on_a_finished_run_trains_nothing(tmp_path, monkeypatch):
+    """Weights are kept without what it takes to go on: the last epochs would be done anew."""
+    results, experiment = Results(tmp_path), small("sfo")
+    record = work(Job(experiment, (), keep=True), results, lambda *event, **entries: None)
+    monkeypatch.setattr("sfo.experiments.run.run", None)
+    job = Job(experiment, ("coefficients",), keep=True)
+    assert work(job, results, lambda *event, **entries: None) == record
+    assert results.finding("coefficients", experiment) is not None
+
+
+def test_a_run_that_is_trained_anew_is_not_finished(tmp_path, monkeypatch):
+    """Its weights change on the way: no finding may take them for those of the Record."""
+    results, experiment = Results(tmp_path), small("sfo")
+    job = Job(experiment, (), keep=True)
+    work(job, results, lambda *event, **entries: None)
+    (tmp_path / "records" / f"{name(experiment)}.json").unlink()
+    monkeypatch.setattr("sfo.experiments.run.run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        work(job, results, lambda *event, **entries: None)
+    assert not (results.run_folder(experiment) / "record.json").exists()
+
+
+def interrupted(*arguments, **settings):
+    raise KeyboardInterrupt
 
 
 def test_a_job_comes_back_equal():

@@ -144,6 +144,14 @@ def test_restricted_modes_keep_the_operator(boundary):
     assert (out[256][..., ::2] - out[128]).norm() < 0.02 * scale
 
 
+@pytest.mark.parametrize("n_dim", [1, 2])
+def test_on_the_trained_grid_nothing_is_restricted(n_dim):
+    """Bit for bit: how a model would be taken to other grids does not matter on its own."""
+    shape = (24, 15)[:n_dim]
+    modes = [KernelModes(5, n_dim, gain="unit", transfer=way) for way in ("rebuild", "restrict")]
+    assert torch.equal(*(m.modes(shape) for m in modes))
+
+
 def test_rebuilt_modes_keep_the_scale():
     """On another grid √(n₀/n) keeps the sum over points at the integral's size.
 

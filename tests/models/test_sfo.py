@@ -191,9 +191,7 @@ def test_a_trained_convolution_transfers_to_other_grids():
         u = torch.einsum("sck,ckx->sx", coefficients * damp, waves)
         return a[:, None], u[:, None]
 
-    model = SFO.recommended(
-        1, 1, transfer="restrict", n_modes=8, hidden_channels=8, n_layers=1, norm=None
-    )
+    model = SFO.recommended(1, 1, n_modes=8, hidden_channels=8, n_layers=1)
     a, u = pairs(64)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(300):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sfo.experiments.record import Record
+from sfo.experiments.results import Results
 from sfo.report.build import write
 
 RESULTS = sorted((Path(__file__).parents[2] / "results").glob("*/"))
@@ -23,3 +25,14 @@ def test_the_committed_report_is_made_from_the_committed_records(folder, tmp_pat
         assert path.read_bytes() == made[path.relative_to(folder)], (
             f"{path.name} is not of these Records; run `sfo report {folder.name}` and commit it"
         )
+
+
+@pytest.mark.parametrize("folder", RESULTS, ids=lambda folder: folder.name)
+def test_findings_are_of_the_weights_that_the_records_are_of(folder):
+    """On its own grid a transferred model has the Record's error."""
+    results = Results(folder)
+    for path in (folder / "findings").glob("transfer-*.json"):
+        record = Record.load(folder / "records" / path.name.removeprefix("transfer-"))
+        found = results.finding("transfer", record.experiment).values
+        for errors in found["percent"].values():
+            assert errors[str(found["trained"])] == pytest.approx(record.errors.percent, rel=1e-4)

@@ -139,9 +139,11 @@ def test_zero_shot_compares_ways_on_the_same_grid(tmp_path):
         "SFO, modes rebuilt": ["–", "2", "1"],
         "SFO, modes restricted": ["–", "1.5", "1"],
         "FNO": ["9", "3", "1.25"],
+        "SFO recommended": ["–", "1.5", "1"],
+        "neuraloperator FNO": ["–", "–", "–"],
     }
-    assert [row.entries[1].mark for row in made.rows] == ["second", "best", ""]
-    assert [row.entries[2].mark for row in made.rows] == ["best", "best", "second"]
+    assert [row.entries[1].mark for row in made.rows] == ["second", "best", "", "best", ""]
+    assert [row.entries[2].mark for row in made.rows] == ["best", "best", "second", "best", ""]
 
 
 def test_parameters_by_dimension(tmp_path):
