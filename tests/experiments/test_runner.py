@@ -99,12 +99,12 @@ def test_results_that_cannot_be_trusted_stop_it_at_once(tmp_path):
 
 
 def test_a_finding_on_a_finished_run_trains_nothing(tmp_path, monkeypatch):
-    """Weights are kept without what it takes to go on: the last epochs would be done anew."""
+    """Of a finished run the best weights alone are kept: to go on would be to start again."""
     results, experiment = Results(tmp_path), small("sfo")
-    record = work(Job(experiment, (), keep=True), results, lambda *event, **entries: None)
+    record = work(Job(experiment, (), keep=True), results, quiet)
     monkeypatch.setattr("sfo.experiments.run.run", None)
     job = Job(experiment, ("coefficients",), keep=True)
-    assert work(job, results, lambda *event, **entries: None) == record
+    assert work(job, results, quiet) == record
     assert results.finding("coefficients", experiment) is not None
 
 
@@ -112,12 +112,16 @@ def test_a_run_that_is_trained_anew_is_not_finished(tmp_path, monkeypatch):
     """Its weights change on the way: no finding may take them for those of the Record."""
     results, experiment = Results(tmp_path), small("sfo")
     job = Job(experiment, (), keep=True)
-    work(job, results, lambda *event, **entries: None)
+    work(job, results, quiet)
     (tmp_path / "records" / f"{name(experiment)}.json").unlink()
     monkeypatch.setattr("sfo.experiments.run.run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        work(job, results, lambda *event, **entries: None)
+        work(job, results, quiet)
     assert not (results.run_folder(experiment) / "record.json").exists()
+
+
+def quiet(*event, **entries):
+    """Who waits for no news."""
 
 
 def interrupted(*arguments, **settings):
