@@ -120,13 +120,25 @@ def find(cell: Cell, results: Results, kinds: Sequence[str] = ()) -> Found:
 
 
 def find_study(study: Study, results: Results, scale: Scale, seeds: int) -> FoundStudy:
-    """What the results have for a study, `seeds` being the most that any cell may have."""
-    cells = {
-        (cell.row, cell.column): find(cell, results, study.findings)
-        for cell in study.cells(scale, seeds)
-    }
-    most = [r.experiment.seed - f.cell.experiment.seed for f in cells.values() for r in f.records]
-    return FoundStudy(study, scale, max(most, default=0) + 1, cells)
+    """What the results have for a study, `seeds` being the most that any cell may have.
+
+    Seeds that no cell has are left out. A study of findings has those with one: others may have
+    trained more seeds of the same cells.
+    """
+
+    def cells(seeds: int) -> dict[tuple[str, str], Found]:
+        return {
+            (cell.row, cell.column): find(cell, results, study.findings)
+            for cell in study.cells(scale, seeds)
+        }
+
+    most = [
+        kept.experiment.seed - found.cell.experiment.seed
+        for found in cells(seeds).values()
+        for kept in (found.findings if study.findings else found.records)
+    ]
+    present = max(most, default=0) + 1
+    return FoundStudy(study, scale, present, cells(present))
 
 
 def scales(records: Iterable[Record]) -> dict[Scale, int]:

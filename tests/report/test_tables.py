@@ -146,6 +146,17 @@ def test_zero_shot_compares_ways_on_the_same_grid(tmp_path):
     assert [row.entries[2].mark for row in made.rows] == ["best", "best", "second", "best", ""]
 
 
+def test_seeds_without_a_finding_are_not_missing(tmp_path):
+    """The main table may train more seeds of the models that are taken to other grids."""
+    fill(tmp_path, "main", seeds=3, only=allen_cahn)
+    results = fill(tmp_path, "zero-shot", only=allen_cahn)
+    found = find_study(STUDIES["zero-shot"], results, "smoke", 3)
+    assert found.command.endswith("--seeds 1")
+    assert study_tables(found, results)[0].rows[0].entries[-1].text == "1"
+    assert {len(f.records) for (row, _), f in found.cells.items() if row == "allen_cahn"} == {1}
+    assert find_study(STUDIES["main"], results, "smoke", 3).seeds == 3
+
+
 def test_parameters_by_dimension(tmp_path):
     results = Results(tmp_path)
     counts = {"allen_cahn": 100, "diffusion_sorption": 200, "maxwell": 5000}
