@@ -132,13 +132,14 @@ def find_study(study: Study, results: Results, scale: Scale, seeds: int) -> Foun
             for cell in study.cells(scale, seeds)
         }
 
+    every = cells(seeds)
     most = [
         kept.experiment.seed - found.cell.experiment.seed
-        for found in cells(seeds).values()
+        for found in every.values()
         for kept in (found.findings if study.findings else found.records)
     ]
     present = max(most, default=0) + 1
-    return FoundStudy(study, scale, present, cells(present))
+    return FoundStudy(study, scale, present, every if present == seeds else cells(present))
 
 
 def scales(records: Iterable[Record]) -> dict[Scale, int]:
