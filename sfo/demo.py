@@ -74,7 +74,7 @@ def run(out: Path, epochs: int = 60, samples: int = 300, seed: int = 0) -> dict[
         error = records[label].errors.percent
         console.print(f"{label}: {records[label].parameters:,} parameters, [bold]{error:.2f} %[/]")
     (out / "demo.html").write_text(report(out, records), encoding="utf-8")
-    console.print(f"Report: {out / 'demo.html'}")
+    console.print(f"Report: {out / 'demo.html'}", markup=False, highlight=False, soft_wrap=True)
     return records
 
 

@@ -39,9 +39,10 @@ def test_the_folder_holds_what_was_promised(run):
     assert record.errors.relative_l2 == pytest.approx(np.mean(record.errors.per_sample))
 
 
-def test_the_same_configuration_file_gives_the_same_record(run, tmp_path):
-    out = tmp_path / "again"
+def test_the_same_configuration_file_gives_the_same_record(run, tmp_path, capsys):
+    out = tmp_path / "again [red][/b]"  # No markup, but a folder's name.
     main(["train", "--config", str(run / "experiment.json"), "--out", str(out)])
+    assert f"{out}: test errors" in capsys.readouterr().out
     assert (out / "record.json").read_bytes() == (run / "record.json").read_bytes()
     assert (out / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sfo.commands.console import plain_console
 from sfo.registry import BENCHMARKS
 
 Name = Annotated[str, tyro.conf.Positional]
@@ -122,7 +122,7 @@ class late_bar:
             TextColumn(count),
             TimeRemainingColumn(),
         )
-        self.progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.progress = Progress(*columns, console=plain_console(stderr=True), transient=True)
         self.task = self.progress.add_task(title, total=None)
 
     def __enter__(self) -> "late_bar":

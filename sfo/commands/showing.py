@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from sfo.registry import BENCHMARKS
 
 
@@ -53,23 +51,20 @@ def show_run(path: Path) -> None:
     from sfo.training.folder import RunFolder
 
     experiment = RunFolder(path).experiment()
-    console = Console()
-    console.print(
+    print(
         f"{experiment.model.name} ({experiment.model.preset}) on {experiment.data.benchmark}, "
         f"{experiment.data.scale}, seed {experiment.seed}",
-        highlight=False,
     )
     metrics = path / "metrics.jsonl"
     rows = (
         [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
     )
-    console.print(f"{len(rows)} of {experiment.train.epochs} epochs", highlight=False)
+    print(f"{len(rows)} of {experiment.train.epochs} epochs")
     for row in rows[-3:]:
         validation = row["validation"]
         shown = "–" if validation is None else f"{100 * validation:.4g} %"
-        console.print(
+        print(
             f"  epoch {row['epoch'] + 1}: loss {100 * row['loss']:.4g} %, validation {shown}",
-            highlight=False,
         )
     if (path / "record.json").exists():
         record = Record.load(path / "record.json")

@@ -12,6 +12,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
+from sfo.commands.console import plain_console
 from sfo.registry import MODELS
 from sfo.training.config import Experiment
 
@@ -60,7 +61,7 @@ def reproduce(
     from sfo.experiments.studies import STUDIES
     from sfo.experiments.study import Cell
 
-    console = Console()
+    console = plain_console()
     known = [*STUDIES.names(), *MEASUREMENTS.names()]
     wanted = known if study == ["all"] else study
     if not wanted:
@@ -79,12 +80,16 @@ def reproduce(
     _check_names(studies, scale, "benchmark", benchmark, lambda cell: cell.row)
     _check_names(studies, scale, "column", column, lambda cell: cell.column)
 
-    def only(cell: Cell) -> bool:
-        wanted = (not benchmark or cell.row in benchmark) and (not column or cell.column in column)
-        return wanted and MODELS[cell.experiment.model.name].available()  # type: ignore[attr-defined]
+    def chosen(cell: Cell) -> bool:
+        return (not benchmark or cell.row in benchmark) and (not column or cell.column in column)
 
-    for peer in [n for n in MODELS.names() if not MODELS[n].available()]:  # type: ignore[attr-defined]
-        console.print(f"{peer} is left out: pip install 'sfo-torch[peers]' brings it.")
+    def only(cell: Cell) -> bool:
+        return chosen(cell) and MODELS[cell.experiment.model.name].available()  # type: ignore[attr-defined]
+
+    cells = [cell for study in studies for cell in study.cells(scale, 1) if chosen(cell)]
+    for peer in dict.fromkeys(c.experiment.model.name for c in cells if not only(c)):
+        line = f"{peer} is left out: pip install 'sfo-torch[peers]' brings it."
+        console.print(line, soft_wrap=True)
 
     keep_freed_blocks()  # Steps are timed here as the workers take them.
     tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
@@ -115,10 +120,10 @@ def reproduce(
                 progress=display.update,
             )
         for failed, why in state.failed.items():
-            console.print(f"{failed} failed: {why}", style="red", highlight=False, soft_wrap=True)
+            console.print(f"{failed} failed: {why}", style="red", soft_wrap=True)
         if state.failed:
             sys.exit(1)
-    console.print(f"Records: {results}. Report: sfo report {results}", highlight=False)
+    console.print(f"Records: {results}. Report: sfo report {results}", soft_wrap=True)
 
 
 def _check_names(
@@ -158,9 +163,7 @@ def _list_runs(
         )
     console.print(table)
     shared = duration(total / workers)
-    console.print(
-        f"{len(rows)} runs, {duration(total)} on one core, {shared} on {workers}.", highlight=False
-    )
+    console.print(f"{len(rows)} runs, {duration(total)} on one core, {shared} on {workers}.")
 
 
 def _after_trials(tables: Sequence[Any], results: Any) -> Iterable[Experiment]:
@@ -217,7 +220,7 @@ class Display:
                     self.reported.add(name)
                     rest = f"{len(state.step)} at work, {len(state.waiting)} waiting"
                     line = f"{name}: done in {duration(seconds)}; {rest}"
-                    self.console.print(line, highlight=False, soft_wrap=True)
+                    self.console.print(line, soft_wrap=True)
         elif time.monotonic() - self.drawn > 0.5 or not state.step:
             self.drawn = time.monotonic()
             tables = [self._table(study, cells, state) for study, cells in self.tables]

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, Optional
 
 import numpy as np
 import tyro
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from sfo.commands.console import plain_console
 from sfo.commands.data import Options, parse_options
 from sfo.data.pairs import Part, Scheme
 from sfo.training.config import Experiment, TrainConfig
@@ -219,8 +219,8 @@ def print_errors(errors: Any, title: str) -> None:
     ]
     for row in rows:
         table.add_row(*row)
-    console = Console()
-    console.print(title, highlight=False, soft_wrap=True)
+    console = plain_console()
+    console.print(title, soft_wrap=True)
     console.print(table)
 
 
@@ -247,9 +247,9 @@ def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
         TextColumn("loss {task.fields[loss]}  validation {task.fields[validation]}"),
         TextColumn("{task.fields[pace]}  {task.fields[left]} left"),
     )
-    console = Console(stderr=True, quiet=not is_first)
+    console = plain_console(stderr=True, quiet=not is_first)
     title = f"{experiment.model.name} on {experiment.data.benchmark} → {folder}"
-    console.print(title, highlight=False)
+    console.print(title, soft_wrap=True)
     with Progress(*columns, console=console, transient=True) as bar:
         unknown: dict[str, Any] = dict(
             epoch=0, epochs="?", loss="–", validation="–", pace="", left="?"
@@ -273,7 +273,8 @@ def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
             record = run(experiment, folder, progress=show, **how)
         except Stopped as stop:
             bar.stop()
-            console.print(f"Stopped by {stop.signal.name} and saved. Go on: sfo resume {folder}")
+            saved = f"Stopped by {stop.signal.name} and saved. Go on: sfo resume {folder}"
+            console.print(saved, soft_wrap=True)
             raise
     if not is_first:
         return

@@ -208,6 +208,17 @@ def test_a_signal_saves_and_the_same_command_goes_on(number, code, tmp_path):
     assert len(records(tmp_path)) == 4
 
 
+def test_a_peer_that_is_not_installed_is_named_where_it_is_wanted(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sfo.models.neuralop.find_spec", lambda name: None)
+    usual = ["reproduce", "main", "--scale", "smoke", "--out", str(tmp_path), "--dry-run"]
+    main([*usual, "--benchmark", "allen_cahn", "--column", "neuralop_fno"])
+    said = capsys.readouterr().out
+    assert "neuralop_fno is left out: pip install 'sfo-torch[peers]' brings it." in said
+    assert "0 runs" in said
+    main([*usual, "--benchmark", "allen_cahn", "--column", "fno"])
+    assert "left out" not in capsys.readouterr().out
+
+
 def test_a_dry_run_lists_all_runs_and_does_none(tmp_path):
     found = subprocess.run(
         command(tmp_path, "--seeds", "3", "--dry-run"), capture_output=True, text=True, check=True
