@@ -73,8 +73,7 @@ def main_figure(found: FoundStudy) -> Figure | None:
         )
         ours = [(intervals[row, c], j) for j, c in enumerate(columns) if (row, c) in intervals]
         _error_bars(one, ours)
-        means = [interval.mean for interval, _ in ours] + list(theirs.values())
-        _log_limits(one, means)
+        _log_limits(one, [interval for interval, _ in ours], list(theirs.values()))
         one.set_yticks(range(len(columns)), [plain_title(c) for c in columns] if k % 3 == 0 else [])
         one.set_ylim(-0.6, len(columns) - 0.4)
         one.set_xlabel("error, %")
@@ -235,9 +234,17 @@ def _short(value: float, position: int) -> str:
     return f"{value:g}"
 
 
-def _log_limits(axes: Axes, means: Sequence[float]) -> None:
-    """From the means alone: an interval of few seeds may reach zero, which has no logarithm."""
-    known = [mean for mean in means if mean > 0]
-    if known:
-        axes.set_xlim(min(known) / 1.6, max(known) * 1.6)
+def _log_limits(axes: Axes, intervals: Sequence[Interval], others: Sequence[float]) -> None:
+    """Around all means, and around the intervals as far as a third and three times of the means.
+
+    An interval of few seeds may be wide, or reach zero, which has no logarithm.
+    """
+    means = [m for m in (*(i.mean for i in intervals), *others) if m > 0]
+    if means:
+        low, high = min(means), max(means)
+        ends = [i.mean + sign * (i.half_width or 0) for i in intervals for sign in (-1, 1)]
+        axes.set_xlim(
+            max(low / 3, min([low / 1.6, *(0.9 * end for end in ends)])),
+            min(high * 3, max([high * 1.6, *(1.1 * end for end in ends)])),
+        )
     _log(axes, "x")

@@ -1,0 +1,37 @@
+"""What a figure shows, read from its axes."""
+
+import pytest
+from synthetic import fill
+
+from sfo.evaluation.statistics import mean_interval
+from sfo.experiments.studies import STUDIES
+from sfo.report.figures import main_figure
+from sfo.report.found import find_study
+
+
+def shown(folder, errors):
+    """From where to where the main figure goes, with a seed for each error of one model."""
+    results = fill(
+        folder,
+        "main",
+        seeds=len(errors),
+        only=lambda cell: (cell.row, cell.column) == ("allen_cahn", "sfo_recommended"),
+        error=lambda cell, run: errors[run.seed] / 100,
+    )
+    figure = main_figure(find_study(STUDIES["main"], results, "smoke", len(errors)))
+    return figure.axes[0].get_xlim()
+
+
+def test_an_interval_beyond_the_means_is_shown_to_its_end(tmp_path):
+    errors = [30.0, 50.0, 70.0]  # The paper's are less; the interval ends at 99.7.
+    interval = mean_interval(errors)
+    low, high = shown(tmp_path, errors)
+    assert 1.6 * interval.mean < interval.mean + interval.half_width < high
+    assert low == pytest.approx(0.05 / 1.6)
+
+
+def test_an_interval_that_reaches_zero_does_not_stretch_the_figure(tmp_path):
+    errors = [0.01, 0.02, 0.06]
+    interval = mean_interval(errors)
+    assert interval.half_width > interval.mean
+    assert shown(tmp_path, errors)[0] == pytest.approx(interval.mean / 3)
