@@ -94,7 +94,7 @@ class _CompiledScan(torch.autograd.Function):
         def work(_: int, start: int, stop: int) -> None:
             scan((start, stop), backwards, *arrays)
 
-        _on_all_threads(work, u.shape[1])
+        on_all_threads(work, u.shape[1])
         ctx.save_for_backward(u, delta, a, b, c, starts)
         ctx.backwards = backwards
         return y
@@ -116,7 +116,7 @@ class _CompiledScan(torch.autograd.Function):
         def work(share: int, start: int, stop: int) -> None:
             scan_gradients((start, stop), ctx.backwards, *arrays, *_arrays(da[share]))
 
-        _on_all_threads(work, u.shape[1])
+        on_all_threads(work, u.shape[1])
         return du, ddelta, da.sum(0), db, dc, None
 
 
@@ -125,7 +125,7 @@ def _arrays(*tensors: Tensor) -> list[np.ndarray]:
     return [v.detach().contiguous().numpy() for v in tensors]
 
 
-def _on_all_threads(work: Callable[[int, int, int], None], n: int) -> None:
+def on_all_threads(work: Callable[[int, int, int], None], n: int) -> None:
     """work(i, start, stop) for the i-th share start … stop − 1 of n rows, all at a time."""
     shares = min(n, torch.get_num_threads())
     if shares < 2:

@@ -3,14 +3,14 @@
 from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 from sfo.models.blocks import ChannelNorm, Lift, Pointwise, two_layers
 from sfo.models.blocks import coordinates as grid_coordinates
 from sfo.models.kernel import check_choice
 from sfo.models.operator import LayeredOperator, split_components
+from sfo.models.slice_attention import slice_attention
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
@@ -56,23 +56,13 @@ class PhysicsAttention(nn.Module):
 
     def forward(self, v: Field) -> Field:
         x, f = self.project(v).flatten(2).unflatten(1, (2, self.n_heads, -1)).unbind(1)
-        weights = self.slice_weights(x)
-        sums = f @ weights.mT
-        tokens = (sums / (weights.sum(-1)[:, :, None] + 1e-5)).mT
-        attended = F.scaled_dot_product_attention(
-            self.query(tokens), self.key(tokens), self.value(tokens)
-        )
-        out = attended.mT @ weights
-        return self.out(out.reshape(v.shape))
-
-    def slice_weights(
-        self, x: Float[Tensor, "batch head width points"]
-    ) -> Float[Tensor, "batch head slice points"]:
-        """How much of each point belongs to each slice, 1 in all."""
         # Dividing the small matrix by τ saves a pass over points × slices.
-        scale = self.temperature.clamp(0.1, 5)[:, None, None]
-        logits = (self.slice.weight / scale) @ x + self.slice.bias[:, None] / scale
-        return logits.softmax(-2)
+        scale = self.temperature.clamp(0.1, 5)[:, None]
+        weight, bias = self.slice.weight / scale[..., None], self.slice.bias / scale
+        out = slice_attention(
+            x, f, weight, bias, self.query.weight, self.key.weight, self.value.weight
+        )
+        return self.out(out.reshape(v.shape))
 
 
 class TransolverLayer(nn.Module):

@@ -15,7 +15,7 @@ SMALL = {
     "pino": dict(n_modes=8, hidden_channels=16, n_layers=2),
     "sfo": dict(n_modes=6, hidden_channels=16, n_layers=2),
     "svd_no": dict(n_modes=4, hidden_channels=64, n_layers=2, network_layers=1),
-    "transolver": dict(hidden_channels=32, n_layers=1, n_heads=16, n_slices=8),
+    "transolver": dict(hidden_channels=32, n_layers=1, n_heads=16, n_slices=32),
     # Batch normalisation mixes the samples of a batch in training.
     "unet": dict(hidden_channels=8, n_levels=2, norm="group"),
     "uno": dict(n_modes=(12, 6, 6, 6, 12), hidden_channels=16),

@@ -89,13 +89,6 @@ def test_convolution_of_the_point_itself_is_the_pointwise_map(shape):
     torch.testing.assert_close(conv(v), pointwise(v))
 
 
-def test_every_point_is_shared_out_among_the_slices():
-    x = 10 * torch.randn(2, 2, 4, 30, dtype=torch.float64)
-    weights = attention().slice_weights(x)
-    assert (weights >= 0).all()
-    torch.testing.assert_close(weights.sum(2), torch.ones(2, 2, 30, dtype=torch.float64))
-
-
 def test_one_slice_is_the_mean_over_the_domain():
     layer = attention(projection="pointwise", n_heads=1, n_slices=1)
     v = torch.randn(2, 8, 30, dtype=torch.float64)
