@@ -1,15 +1,17 @@
 """One training step of every model at the paper's sizes, beside SFO's in the same process.
 
-    python benchmarks/models.py [--json benchmarks/models.json] [--sizes 1D 2D 3D]
+    python benchmarks/models.py [--json benchmarks/models.json] [--sizes 1D 2D 3D] [--models sfo …]
     python benchmarks/models.py --json benchmarks/models.json --show
 
 Each model runs in a process of its own with at most 20 GB, alternating with SFO; times are medians,
 the ratio is theirs. Memory is the peak during steps over the process before them. A model that does
-not fit, or takes more than the limit of time for a step, says so in its row.
+not fit, or takes more than the limit of time for a step, says so in its row. What a file holds of
+other models and sizes stays in it.
 """
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -106,7 +108,8 @@ def show(rows: dict[str, dict]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", help="write, or with --show read, the numbers here")
-    parser.add_argument("--sizes", nargs="*", default=list(SIZES))
+    parser.add_argument("--sizes", nargs="*", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--models", nargs="*", default=NAMES, choices=NAMES)
     parser.add_argument(
         "--show", action="store_true", help="measure nothing, print a file's tables"
     )
@@ -116,12 +119,16 @@ def main() -> None:
         measure(*arguments.measure)
         return
     rows: dict[str, dict] = {}
-    if arguments.show:
+    if arguments.json and os.path.exists(arguments.json):
         with open(arguments.json) as file:
-            show(json.load(file))
+            rows = json.load(file)
+    if arguments.show:
+        if not rows:
+            parser.error(f"--show needs a file that --json has written, got {arguments.json}")
+        show(rows)
         return
     for size in arguments.sizes:
-        for name in NAMES:
+        for name in arguments.models:
             command = [sys.executable, __file__, "--measure", name, size]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
