@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sfo.evaluation.statistics import Interval
 from sfo.experiments import paper
@@ -105,17 +105,18 @@ def cost_figure(found: FoundStudy) -> Figure | None:
 
 
 def rank_figure(found: FoundStudy) -> Figure | None:
-    """Error against the number of modes."""
-    intervals = _intervals(found)
-    rows = _rows(found, intervals)
+    """Error against the number of modes, where there are two ranks or more."""
+    curves: dict[str, dict[int, Interval]] = {row: {} for row in found.rows}
+    for (row, column), interval in _intervals(found).items():
+        curves[row][int(column.removeprefix("L="))] = interval
+    rows = [row for row, curve in curves.items() if len(curve) > 1]
     if not rows:
         return None
     figure, axes = panels(rows)
     for row, one in axes.items():
         if row in paper.RANK:
             one.plot(*zip(*sorted(paper.RANK[row].items()), strict=True), ls="--", **PAPER)
-        ours = {int(c.removeprefix("L=")): i for (r, c), i in intervals.items() if r == row}
-        _curve(one, ours, "here", "C0")
+        _curve(one, curves[row], "here", "C0")
         one.set(xlabel="modes L", ylabel="error, %")
         _log(one, "y")
     legend(figure, axes)
@@ -221,7 +222,11 @@ def _log(axes: Axes, which: str) -> None:
         axes.set(**{f"{letter}scale": "log"})
         low, high = axis.get_view_interval()
         subs = (1, 2, 5) if high < 30 * low else (1, 3) if high < 300 * low else (1,)
-        axis.set_major_locator(LogLocator(subs=subs))
+        # Between 60 and 105 there is one power of ten, and none of its double or fivefold.
+        narrow = high < 4 * low
+        axis.set_major_locator(
+            MaxNLocator(5, steps=[1, 2, 5, 10]) if narrow else LogLocator(subs=subs)
+        )
         axis.set_major_formatter(FuncFormatter(_short))
         axis.set_minor_formatter(NullFormatter())
 

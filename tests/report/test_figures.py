@@ -1,11 +1,12 @@
 """What a figure shows, read from its axes."""
 
 import pytest
+from matplotlib.figure import Figure
 from synthetic import fill
 
 from sfo.evaluation.statistics import mean_interval
 from sfo.experiments.studies import STUDIES
-from sfo.report.figures import main_figure
+from sfo.report.figures import _log, main_figure, rank_figure
 from sfo.report.found import find_study
 
 
@@ -35,3 +36,21 @@ def test_an_interval_that_reaches_zero_does_not_stretch_the_figure(tmp_path):
     interval = mean_interval(errors)
     assert interval.half_width > interval.mean
     assert shown(tmp_path, errors)[0] == pytest.approx(interval.mean / 3)
+
+
+@pytest.mark.parametrize("ends", [(60, 105), (63, 80), (3, 11), (0.2, 5), (0.05, 300)])
+def test_a_logarithmic_axis_names_some_of_its_values(ends):
+    """Between 60 and 105 there was one label, 100; at most as many as do not touch."""
+    axes = Figure().subplots()
+    axes.plot([1, 2], ends)
+    _log(axes, "y")
+    low, high = axes.get_ylim()
+    assert 2 <= sum(low <= tick <= high for tick in axes.get_yticks()) <= 7
+
+
+def test_a_single_rank_is_no_curve(tmp_path):
+    """The rank that a benchmark has from another study alone gets no panel of its own."""
+    chosen = {("allen_cahn", "L=4"), ("allen_cahn", "L=16"), ("shallow_water", "L=4")}
+    results = fill(tmp_path, "rank", only=lambda cell: (cell.row, cell.column) in chosen)
+    figure = rank_figure(find_study(STUDIES["rank"], results, "smoke", 1))
+    assert [axes.get_title() for axes in figure.axes] == ["1D Allen–Cahn"]
