@@ -1,7 +1,6 @@
 """The selective scan: a linear recurrence whose decay and input change from point to point."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import ceil, e, log2
 from typing import Any, NamedTuple
@@ -11,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.compiler import is_compiling
+
+from sfo.models.threads import on_all_threads
 
 Signal = Float[Tensor, "time batch channel"]
 Coefficients = Float[Tensor, "time batch state"]
@@ -123,16 +124,6 @@ class _CompiledScan(torch.autograd.Function):
 def _arrays(*tensors: Tensor) -> list[np.ndarray]:
     # All contiguous: kernels are compiled once for each combination of layouts.
     return [v.detach().contiguous().numpy() for v in tensors]
-
-
-def on_all_threads(work: Callable[[int, int, int], None], n: int) -> None:
-    """work(i, start, stop) for the i-th share start … stop − 1 of n rows, all at a time."""
-    shares = min(n, torch.get_num_threads())
-    if shares < 2:
-        return work(0, 0, n)
-    cuts = [n * i // shares for i in range(shares + 1)]
-    with ThreadPoolExecutor(shares) as pool:
-        list(pool.map(work, range(shares), cuts, cuts[1:]))
 
 
 def _in_order(

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.compiler import is_compiling
 from torch.nn import functional as F
 
-from sfo.models.selective_scan import on_all_threads
+from sfo.models.threads import on_all_threads
 
 HeadPoints = Float[Tensor, "batch head width points"]
 Matrix = Float[Tensor, "width width"]
