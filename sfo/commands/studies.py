@@ -101,10 +101,15 @@ def reproduce(
     if retry:
         results.forget_failures()
     for name in wanted:
-        if name in MEASUREMENTS and results.table(name) is None:
-            with console.status(name) as status:
-                values = MEASUREMENTS[name].measure(scale, status.update)
-            results.keep_table(name, values)
+        if name not in MEASUREMENTS:
+            continue
+        if results.table(name) is not None:
+            line = f"{name} is there already; delete {results.table_path(name)} to measure anew."
+            console.print(line, soft_wrap=True)
+            continue
+        with console.status(name) as status:
+            values = MEASUREMENTS[name].measure(scale, status.update)
+        results.keep_table(name, values)
     if studies:
         # Runs of seconds are in no need of an order.
         cost = None if scale == "smoke" else estimates.seconds

@@ -69,13 +69,17 @@ class Results:
 
     def table(self, name: str) -> dict[str, Any] | None:
         """A table that was measured in one go, if there is one."""
-        path = self.folder / "tables" / f"{name}.json"
+        path = self.table_path(name)
         return _unseal(path)["values"] if path.exists() else None
+
+    def table_path(self, name: str) -> Path:
+        """Where such a table is, or would be."""
+        return self.folder / "tables" / f"{name}.json"
 
     def keep_table(self, name: str, values: dict[str, Any]) -> None:
         """Write such a table."""
         entries = {"version": sfo.__version__, "values": values}
-        _write(self.folder / "tables" / f"{name}.json", seal(entries))
+        _write(self.table_path(name), seal(entries))
 
     def forget_failures(self) -> None:
         """So that failed runs are tried again."""

@@ -241,6 +241,17 @@ def test_the_main_table_at_the_smallest_scale_has_every_cell(tmp_path):
     assert all(0 < r.errors.percent < 1000 for r in found)
 
 
+def test_a_table_is_measured_once_and_the_way_to_measure_anew_is_named(tmp_path, capsys):
+    words = ["reproduce", "params", "--out", str(tmp_path)]
+    main(words)
+    assert "already" not in capsys.readouterr().out
+    path = tmp_path / "tables" / "params.json"
+    before = path.stat().st_mtime_ns
+    main(words)
+    assert f"params is there already; delete {path} to measure anew." in capsys.readouterr().out
+    assert path.stat().st_mtime_ns == before
+
+
 def test_a_worker_that_is_killed_costs_one_run_and_the_same_command_goes_on(tmp_path):
     runs = [Cell("allen_cahn", f"seed {k}", small(epochs=20 + k)) for k in range(2)]
     results, killed = Results(tmp_path), []
