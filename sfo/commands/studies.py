@@ -13,7 +13,6 @@ from rich.live import Live
 from rich.table import Table
 
 from sfo.commands.console import plain_console
-from sfo.registry import MODELS
 from sfo.training.config import Experiment
 
 Names = Annotated[list[str], tyro.conf.Positional]
@@ -58,8 +57,9 @@ def reproduce(
     from sfo.experiments.results import Results
     from sfo.experiments.runner import plan
     from sfo.experiments.runner import reproduce as run
-    from sfo.experiments.studies import STUDIES
+    from sfo.experiments.studies import MAIN_MODELS, STUDIES
     from sfo.experiments.study import Cell
+    from sfo.models.build import installed
 
     console = plain_console()
     known = [*STUDIES.names(), *MEASUREMENTS.names()]
@@ -84,10 +84,13 @@ def reproduce(
         return (not benchmark or cell.row in benchmark) and (not column or cell.column in column)
 
     def only(cell: Cell) -> bool:
-        return chosen(cell) and MODELS[cell.experiment.model.name].available()  # type: ignore[attr-defined]
+        return chosen(cell) and installed(cell.experiment.model.name)
 
     cells = [cell for study in studies for cell in study.cells(scale, 1) if chosen(cell)]
-    for peer in dict.fromkeys(c.experiment.model.name for c in cells if not only(c)):
+    models = [cell.experiment.model.name for cell in cells]
+    if any(name in MEASUREMENTS for name in wanted):
+        models += [model for model, _ in MAIN_MODELS.values()]
+    for peer in dict.fromkeys(m for m in models if not installed(m)):
         line = f"{peer} is left out: pip install 'sfo-torch[peers]' brings it."
         console.print(line, soft_wrap=True)
 

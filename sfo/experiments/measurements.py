@@ -11,6 +11,7 @@ import torch
 from sfo.evaluation.cost import count_parameters
 from sfo.experiments.estimate import batches, data_shape, training_step
 from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS
+from sfo.models.build import Preset, installed
 from sfo.registry import Registry
 from sfo.training.config import Experiment, Scale
 from sfo.training.prepare import build
@@ -42,7 +43,7 @@ def parameters(scale: Scale, say: Say) -> dict[str, Any]:
     for benchmark in PAPER_BENCHMARKS:
         say(benchmark)
         counts[benchmark] = {}
-        for column, (model, preset) in MAIN_MODELS.items():
+        for column, (model, preset) in _columns().items():
             experiment = Experiment.of(benchmark, model, preset=preset, scale="paper")
             shape = data_shape(experiment)
             with torch.device("meta"):
@@ -64,7 +65,7 @@ def runtime(scale: Scale, say: Say, rounds: int = 5) -> dict[str, Any]:
 def _epochs(benchmark: str, scale: Scale, rounds: int, say: Say) -> dict[str, float]:
     steps: dict[str, Callable[[], None]] = {}
     taken: dict[str, list[float]] = {}
-    for column, (model, preset) in MAIN_MODELS.items():
+    for column, (model, preset) in _columns().items():
         experiment = Experiment.of(benchmark, model, preset=preset, scale=scale)
         steps[column] = training_step(experiment)
         taken[column] = []
@@ -77,6 +78,11 @@ def _epochs(benchmark: str, scale: Scale, rounds: int, say: Say) -> dict[str, fl
                 taken[column].append(time.perf_counter() - start)
     steps_of_epoch = batches(experiment)
     return {column: steps_of_epoch * statistics.median(s) for column, s in taken.items()}
+
+
+def _columns() -> dict[str, tuple[str, Preset]]:
+    """The main table's, as far as their models are installed."""
+    return {c: entry for c, entry in MAIN_MODELS.items() if installed(entry[0])}
 
 
 MEASUREMENTS: Registry[Measurement] = Registry("measurement")

@@ -10,6 +10,12 @@ from sfo.registry import MODELS
 Preset = Literal["paper", "recommended", "default"]
 
 
+def installed(name: str) -> bool:
+    """Whether what a registered model needs is installed; peers need not be."""
+    kind: type[Operator] = MODELS[name]
+    return kind.available()
+
+
 def build_model(
     name: str,
     benchmark: str,

@@ -15,9 +15,10 @@ from sfo.cli import main
 from sfo.experiments.record import Record
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import reproduce
+from sfo.experiments.studies import MAIN_MODELS
 from sfo.experiments.study import PROTOCOLS, Cell, Study
 from sfo.experiments.worker import Job, work
-from sfo.registry import MODELS
+from sfo.models.build import installed
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 
@@ -236,9 +237,21 @@ def test_the_main_table_at_the_smallest_scale_has_every_cell(tmp_path):
     models = {(r.experiment.model.name, r.experiment.model.preset) for r in found}
     benchmarks = {r.experiment.data.benchmark for r in found}
     assert len(benchmarks) == 6
-    assert len(models) == 10 + MODELS["neuralop_fno"].available()
+    assert len(models) == 10 + installed("neuralop_fno")
     assert len(found) == len(benchmarks) * len(models)
     assert all(0 < r.errors.percent < 1000 for r in found)
+
+
+@pytest.mark.parametrize("study", ["params", "runtime"])
+def test_tables_without_training_need_no_peer(study, tmp_path, monkeypatch, capsys):
+    """They ended in an ImportError where neuraloperator was not installed."""
+    monkeypatch.setattr("sfo.models.neuralop.find_spec", lambda name: None)
+    monkeypatch.setattr("sfo.experiments.measurements.PAPER_BENCHMARKS", ["allen_cahn"])
+    main(["reproduce", study, "--scale", "smoke", "--out", str(tmp_path)])
+    assert "neuralop_fno is left out: pip install" in capsys.readouterr().out
+    values = Results(tmp_path).table(study)
+    columns = values["counts" if study == "params" else "seconds"]["allen_cahn"]
+    assert {*MAIN_MODELS} - {*columns} == {"neuralop_fno"}
 
 
 def test_a_table_is_measured_once_and_the_way_to_measure_anew_is_named(tmp_path, capsys):
