@@ -88,7 +88,8 @@ def reproduce(
 
     cells = [cell for study in studies for cell in study.cells(scale, 1) if chosen(cell)]
     models = [cell.experiment.model.name for cell in cells]
-    if any(name in MEASUREMENTS for name in wanted):
+    measured = [name for name in wanted if name in MEASUREMENTS]
+    if any(results.table(name) is None for name in measured):
         models += [model for model, _ in MAIN_MODELS.values()]
     for peer in dict.fromkeys(m for m in models if not installed(m)):
         line = f"{peer} is left out: pip install 'sfo-torch[peers]' brings it."
@@ -103,16 +104,14 @@ def reproduce(
         return
     if retry:
         results.forget_failures()
-    for name in wanted:
-        if name not in MEASUREMENTS:
-            continue
-        if results.table(name) is not None:
+    for name in measured:
+        if results.table(name) is None:
+            with console.status(name) as status:
+                values = MEASUREMENTS[name].measure(scale, status.update)
+            results.keep_table(name, values)
+        else:
             line = f"{name} is there already; delete {results.table_path(name)} to measure anew."
             console.print(line, soft_wrap=True)
-            continue
-        with console.status(name) as status:
-            values = MEASUREMENTS[name].measure(scale, status.update)
-        results.keep_table(name, values)
     if studies:
         # Runs of seconds are in no need of an order.
         cost = None if scale == "smoke" else estimates.seconds
