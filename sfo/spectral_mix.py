@@ -19,7 +19,7 @@ Three ideas make this fast on any device and bound its memory by the field's:
    vectors go through it together: up to 6 times fewer matrices in 3D.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import prod
@@ -69,17 +69,18 @@ class ModeSpectrum:
     orbit: Int[Tensor, "freq"] | None
     sign: Float[Tensor, "freq 1 1"] | None
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> "ModeSpectrum":
+        """The same with every tensor changed."""
+        order, orbit, sign = (
+            None if tensor is None else change(tensor)
+            for tensor in (self.order, self.orbit, self.sign)
+        )
+        rows = change(self.phi_hat), change(self.weighted)
+        return ModeSpectrum(self.shape, *rows, self.orbits, order, orbit, sign)
+
     def to(self, dtype: torch.dtype, device: torch.device) -> "ModeSpectrum":
         """The same in another precision or on another device."""
-        return ModeSpectrum(
-            self.shape,
-            self.phi_hat.to(device, dtype),
-            self.weighted.to(device, dtype),
-            self.orbits,
-            None if self.order is None else self.order.to(device),
-            None if self.orbit is None else self.orbit.to(device),
-            None if self.sign is None else self.sign.to(device, dtype),
-        )
+        return self.map(lambda t: t.to(device, dtype if t.is_floating_point() else t.dtype))
 
     def full(self) -> tuple[Tensor, Tensor]:
         """Re φ̂ and Im φ̂ at every frequency, `(modes, *frequencies)`."""
@@ -89,6 +90,10 @@ class ModeSpectrum:
             re, im = re[self.orbit][back], (im[self.orbit] * self.sign.view(-1, 1))[back]
         frequencies = fft.frequency_shape(self.shape)
         return re.T.reshape(-1, *frequencies), im.T.reshape(-1, *frequencies)
+
+    def matrix_bytes(self, size: Sequence[int]) -> int:
+        """Bytes of all K̂, for matrices of this size."""
+        return self.phi_hat.shape[0] * 2 * prod(size) * self.phi_hat.element_size()
 
     def chunks(self, matrix_size: int) -> Iterator[tuple[slice, slice, int]]:
         """Ranges of K̂, of the frequencies they serve, and the number of frequencies for each."""
@@ -212,20 +217,52 @@ def mix_by_definition(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
     return fft.irfftn(torch.complex(s_re, s_im), spectrum.shape)
 
 
+Matrices = list[Float[Tensor, "_ _ _"]]
+"""K̂ as the stacked rows need it, `(orbits, columns, channel)` for each chunk."""
+
+
+@torch.no_grad()
+def build_matrices(theta: Theta, spectrum: ModeSpectrum) -> Matrices:
+    """All K̂ at once, to keep where Θ does not change."""
+    return list(_matrices(theta, spectrum))
+
+
+@torch.no_grad()
+def mix_with_matrices(v: Field, matrices: Matrices, spectrum: ModeSpectrum) -> Field:
+    """What `spectral_mix` computes, with K̂ already built; without gradients."""
+    return _multiply(_to_planar(v), matrices, matrices[0].shape[-1], spectrum)
+
+
+def _matrices(theta: Theta, spectrum: ModeSpectrum) -> Iterator[Tensor]:
+    n_out, n_in = theta.shape[1:]
+    matrices = theta.transpose(1, 2).reshape(len(theta), n_in * n_out)
+    for rows, _, _ in spectrum.chunks(2 * n_in * n_out):
+        yield (spectrum.phi_hat[rows].flatten(0, 1) @ matrices).view(-1, 2 * n_in, n_out)
+
+
+def _multiply(
+    v_planar: Float[Tensor, "freq 2 batch channel"],
+    matrices: Iterable[Tensor],
+    n_out: int,
+    spectrum: ModeSpectrum,
+) -> Field:
+    """K̂ v̂, transformed back."""
+    batch, n_in = v_planar.shape[2:]
+    s_planar = v_planar.new_empty(*v_planar.shape[:3], n_out)
+    chunks = spectrum.chunks(2 * n_in * n_out)
+    for (_, frequencies, size), k in zip(chunks, matrices, strict=True):
+        z = _stack(_take(v_planar, spectrum, frequencies), spectrum, frequencies, size)
+        _put(s_planar, spectrum, frequencies, z, k)
+    return _from_planar(s_planar, batch, spectrum.shape)
+
+
 class _SpectralMix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, v: Tensor, theta: Tensor, spectrum: ModeSpectrum) -> Tensor:
         v_planar = _to_planar(v)
-        n_out, n_in = theta.shape[1:]
-        matrices = theta.transpose(1, 2).reshape(len(theta), n_in * n_out)
-        s_planar = v.new_empty(*v_planar.shape[:3], n_out)
-        for rows, frequencies, size in spectrum.chunks(2 * n_in * n_out):
-            k = (spectrum.phi_hat[rows].flatten(0, 1) @ matrices).view(-1, 2 * n_in, n_out)
-            z = _stack(_take(v_planar, spectrum, frequencies), spectrum, frequencies, size)
-            _put(s_planar, spectrum, frequencies, z, k)
         ctx.save_for_backward(v, theta, v_planar)
         ctx.spectrum = spectrum
-        return _from_planar(s_planar, v.shape[0], spectrum.shape)
+        return _multiply(v_planar, _matrices(theta, spectrum), theta.shape[1], spectrum)
 
     @staticmethod
     def backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, Tensor | None, None]:

@@ -10,7 +10,17 @@ import pytest
 import sfo
 
 ROOT = Path(sfo.__file__).parent
-CORE = {"registry", "shapes", "grid", "fft", "spectral_mix", "allocator"}
+CORE = {
+    "allocator",
+    "axis_mix",
+    "checks",
+    "factored_mix",
+    "fft",
+    "grid",
+    "registry",
+    "shapes",
+    "spectral_mix",
+}
 MAY_IMPORT = {
     "bases": set(),
     "pdes": set(),

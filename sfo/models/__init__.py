@@ -2,7 +2,8 @@
 
 from sfo.models.deeponet import DeepONet
 from sfo.models.fno import FNO
-from sfo.models.kernel import KernelModes, SpectralKernel
+from sfo.models.kernel import FactoredKernel, SpectralKernel
+from sfo.models.kernel_modes import KernelModes, KernelOptions
 from sfo.models.mno import MNO
 from sfo.models.mpnn import MPNN
 from sfo.models.neuralop import NeuralopFNO, NeuralopUNO
@@ -22,7 +23,9 @@ __all__ = [
     "SVDNO",
     "UNO",
     "DeepONet",
+    "FactoredKernel",
     "KernelModes",
+    "KernelOptions",
     "NeuralopFNO",
     "NeuralopUNO",
     "SpectralKernel",

@@ -1,32 +1,27 @@
 """Parts that models share: pointwise maps, the channel norm, the lift and the two updates."""
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfo.models.kernel import SpectralKernel
+from sfo.models.kernel import FactoredKernel, SpectralKernel
+from sfo.models.pointwise import Pointwise, pointwise
 from sfo.shapes import Field
 
 Update = Literal["mlp", "glu"]
+Activation = Literal["gelu", "relu", "silu"]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "relu": F.relu,
+    "silu": F.silu,
+}
 
 # One step of the channel norm's loop over the batch covers this many numbers, 4 MB in float32.
 CHUNK = 2**20
-
-
-class Pointwise(nn.Linear):
-    """The same linear map of the channels at every grid point, on any number of axes."""
-
-    def forward(self, v: Field) -> Field:
-        return pointwise(v, self.weight, self.bias)
-
-
-def pointwise(v: Field, weight: Tensor, bias: Tensor) -> Field:
-    """W v + b at every grid point."""
-    # One GEMM a sample on the field as it lies, without moving the channels last.
-    out = torch.baddbmm(bias[:, None], weight.expand(v.shape[0], -1, -1), v.flatten(2))
-    return out.view(*out.shape[:2], *v.shape[2:])
 
 
 def two_layers(n_in: int, hidden: int, n_out: int) -> nn.Sequential:
@@ -187,25 +182,95 @@ def coordinates(a: Field) -> Field:
 
 
 class MLP(nn.Module):
-    """W₂ σ(W₁ K v) at every grid point, σ = GELU."""
+    """W₂ σ(W₁ K v) at every grid point.
 
-    def __init__(self, channels: int, hidden: int) -> None:
+    Args:
+        channels: Channels d of the field.
+        hidden: Channels of the hidden layer.
+        activation: σ.
+        merged: Whether the kernel's output is W₁ K v already, as a factored kernel's can be.
+    """
+
+    def __init__(
+        self, channels: int, hidden: int, activation: Activation = "gelu", *, merged: bool = False
+    ) -> None:
         super().__init__()
-        self.inner = Pointwise(channels, hidden)
+        self.inner = None if merged else Pointwise(channels, hidden)
         self.outer = Pointwise(hidden, channels)
+        self.activate = ACTIVATIONS[activation]
 
-    def forward(self, v: Field, kernel: SpectralKernel) -> Field:
-        return self.outer(F.gelu(kernel(v, then=self.inner)))
+    def forward(self, v: Field, kernel: SpectralKernel | FactoredKernel) -> Field:
+        if isinstance(kernel, SpectralKernel):
+            hidden = kernel(v, then=self.inner)
+        else:
+            hidden = kernel(v) if self.inner is None else self.inner(kernel(v))
+        return self.outer(self.activate(hidden))
 
 
 class GLU(nn.Module):
-    """σ(W_g K v) ⊙ (W_v K v) at every grid point, σ = GELU."""
+    """σ(W_g K v) ⊙ (W_v K v) at every grid point."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, activation: Activation = "gelu") -> None:
         super().__init__()
         self.gate = Pointwise(channels, channels)
         self.value = Pointwise(channels, channels)
+        self.activate = ACTIVATIONS[activation]
 
-    def forward(self, v: Field, kernel: SpectralKernel) -> Field:
+    def forward(self, v: Field, kernel: SpectralKernel | FactoredKernel) -> Field:
         v = kernel(v)
-        return F.gelu(self.gate(v)) * self.value(v)
+        return self.activate(self.gate(v)) * self.value(v)
+
+
+class Decoder(nn.Module):
+    """Q in shares: depth as time, each share of the frames is read off a later layer.
+
+        u = (Q_1(v_{t₁}), …, Q_J(v_{t_J})),        t_j = round(j T / J)
+
+    Args:
+        hidden_channels: Latent channels d.
+        frames: Frames of each output field.
+        fields: Output fields, whose frames lie side by side in the output's channels.
+        shares: Number of shares J, at most the number of layers and of frames.
+        n_layers: Number of layers T.
+        projection_channels: Width of a hidden layer of each Q_j; None: they are linear.
+    """
+
+    def __init__(
+        self,
+        hidden_channels: int,
+        *,
+        frames: int,
+        fields: int,
+        shares: int,
+        n_layers: int,
+        projection_channels: int | None = None,
+    ) -> None:
+        super().__init__()
+        if not 1 <= shares <= min(n_layers, frames):
+            raise ValueError(
+                f"`decode` must be between 1 and the {n_layers} layers and {frames} frames of a "
+                f"field, got {shares}."
+            )
+        ends = [round(j * frames / shares) for j in range(shares + 1)]
+        self.counts = [stop - start for start, stop in pairwise(ends)]
+        self.after = [round((j + 1) * n_layers / shares) for j in range(shares)]
+        self.fields = fields
+        self.shares = nn.ModuleList(
+            [projection(hidden_channels, projection_channels, n * fields) for n in self.counts]
+        )
+
+    def read(self, layer: int, v: Field) -> list[Tensor]:
+        """The shares that are read off the field after this layer, the first being 1."""
+        pairs = zip(self.after, self.shares, strict=True)
+        return [share(v).unflatten(1, (self.fields, -1)) for at, share in pairs if at == layer]
+
+    def join(self, shares: list[Tensor]) -> Field:
+        """All frames of all fields, from their shares in time."""
+        return torch.cat(shares, dim=2).flatten(1, 2)
+
+
+def projection(hidden_channels: int, width: int | None, out_channels: int) -> nn.Module:
+    """Q: a pointwise linear map, or one with a hidden layer."""
+    if width is None:
+        return Pointwise(hidden_channels, out_channels)
+    return two_layers(hidden_channels, width, out_channels)

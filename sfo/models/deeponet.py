@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from sfo.checks import check_choice
 from sfo.models.blocks import coordinates
-from sfo.models.kernel import check_choice
 from sfo.models.operator import Operator
 from sfo.registry import MODELS
 from sfo.shapes import Field

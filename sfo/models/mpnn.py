@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.compiler import is_compiling
 from torch.nn import functional as F
 
+from sfo.checks import check_choice
 from sfo.models.blocks import Pointwise, coordinates
-from sfo.models.kernel import check_choice
 from sfo.models.message_sums import MessageSums, message_sums_by_definition
 from sfo.models.neighbourhood import Edges, Neighbourhood, Neighbours, Points
 from sfo.models.operator import Operator

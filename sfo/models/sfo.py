@@ -7,19 +7,30 @@ from typing import Any, ClassVar, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from sfo.models.blocks import GLU, MLP, ChannelNorm, Lift, Pointwise, Update, two_layers
-from sfo.models.kernel import (
+from sfo.checks import check_at_least, check_choice
+from sfo.models.blocks import (
+    GLU,
+    MLP,
+    Activation,
+    ChannelNorm,
+    Decoder,
+    Lift,
+    Update,
+    projection,
+)
+from sfo.models.kernel import FactoredKernel, Mixing, SpectralKernel
+from sfo.models.kernel_modes import (
     Boundary,
     Gain,
     Index,
     KernelModes,
+    KernelOptions,
     Product,
-    SpectralKernel,
     Support,
     Transfer,
-    check_choice,
 )
 from sfo.models.operator import LayeredOperator, split_components
+from sfo.models.pointwise import Pointwise
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
@@ -27,7 +38,9 @@ from sfo.shapes import Field
 class SFOLayer(nn.Module):
     """v + update(K(N(v))): norm, kernel, pointwise update, residual."""
 
-    def __init__(self, norm: nn.Module, kernel: SpectralKernel, update: nn.Module) -> None:
+    def __init__(
+        self, norm: nn.Module, kernel: SpectralKernel | FactoredKernel, update: nn.Module
+    ) -> None:
         super().__init__()
         self.norm, self.kernel, self.update = norm, kernel, update
 
@@ -43,8 +56,8 @@ class SFO(LayeredOperator):
         (K v)(xᵢ) = Σₗ Θₗ Σⱼ φₗ(xᵢ − xⱼ) v(xⱼ)
 
     It maps a field `(batch, in_channels, *grid)` to one `(batch, out_channels, *grid)` on any
-    grid of `n_dim` axes. The first grid that it meets is taken for its training grid (or set
-    `train_shape`); on others the modes are adapted by `transfer`.
+    grid of `n_dim` axes. The first grid that it meets in training mode is its training grid (or
+    set `train_shape`); on others the modes are adapted by `transfer`.
 
     The defaults are the paper's. `SFO.from_paper("allen_cahn")` gives its presets,
     `SFO.recommended(…)` our own best settings.
@@ -53,23 +66,38 @@ class SFO(LayeredOperator):
         in_channels: Channels of the input field a.
         out_channels: Channels of the solution field u; time steps count as channels.
         n_dim: Number of axes M.
-        n_modes: Modes along an axis, L.
+        n_modes: Modes of the basis along each axis, L.
         hidden_channels: Latent channels d.
         n_layers: Number of layers T.
+        mixing: `"dense"`: a d × d matrix Θₗ per mode, as in the paper; `"factored"`:
+            Θₗ = A diag(θₗ) B, see `FactoredKernel`.
+        rank: Channels r that a factored kernel convolves; None: d.
         basis: Name of the basis: usb, usb_dense, hankel, fourier, chebyshev, random.
-        index, boundary, support, product, transfer, gain: See `KernelModes`.
-        theta_scale: Θ starts at this multiple of its usual size.
+        index, boundary, support, product, transfer, gain, low_modes: See `KernelOptions`.
+        theta_scale: Θ, or θ, starts at this multiple of its usual size.
         skip: Add a learned pointwise linear path beside the kernel.
+        gate: Let the kernel depend on the input: the field that enters the convolution is
+            multiplied by 2 σ(G v + b).
         update: `"mlp"`: W₂ σ(W₁ ·), or `"glu"`: σ(W_g ·) ⊙ (W_v ·).
+        activation: The activation σ of the update: gelu, relu or silu.
         mlp_ratio: Hidden width of the MLP over d; None: 1 on one axis, 2 on more.
         norm: N, `"layer"` over the channels, or None.
-        lift_kernel: Points that the lift sees along an axis; None: 5 on two and three axes,
+        lift_kernel: Points that the lift sees along each axis; None: 5 on two and three axes,
             else 1.
         lift_norm: `"group"` normalises the lifted field over all points, or None.
         lift_channels: Width of a hidden layer at the end of P, see `Lift`; None: P is linear.
         projection_channels: Width of a hidden layer in Q; None: Q is linear.
+        decode: Split the frames of the output into this many shares, each read off a later
+            layer, see `Decoder`; 1: all from the last layer.
+        output_skip: Add a learned linear path from the input to the output, u = Q(v) + S a.
         coordinates: Append the coordinates to the input.
+        standardise: Shift and scale each input channel by constants that `standardise_by` takes
+            from training inputs; until then by 0 and 1.
         components: Components of a vector field that share the network, see `Operator`.
+        out_fields: Fields of the output, whose frames lie side by side in its channels; `decode`
+            splits the frames of each.
+        carried: For each output field the input channel that holds its first frame, or None:
+            with `output_skip`, u starts as that frame at all times instead of 0.
         train_shape: The training grid, where it is known beforehand.
 
     Example:
@@ -106,6 +134,8 @@ class SFO(LayeredOperator):
         n_modes: int = 20,
         hidden_channels: int = 64,
         n_layers: int = 4,
+        mixing: Mixing = "dense",
+        rank: int | None = None,
         basis: str = "usb",
         index: Index = "tied",
         boundary: Boundary = "circular",
@@ -113,39 +143,46 @@ class SFO(LayeredOperator):
         product: Product = "convolution",
         transfer: Transfer = "rebuild",
         gain: Gain = "paper",
+        low_modes: int | None = None,
         theta_scale: float = 1.0,
         skip: bool = False,
+        gate: bool = False,
         update: Update = "mlp",
+        activation: Activation = "gelu",
         mlp_ratio: float | None = None,
         norm: Literal["layer"] | None = "layer",
         lift_kernel: int | None = None,
         lift_norm: Literal["group"] | None = "group",
         lift_channels: int | None = None,
         projection_channels: int | None = None,
+        decode: int = 1,
+        output_skip: bool = False,
         coordinates: bool = True,
+        standardise: bool = False,
         components: int = 1,
+        out_fields: int = 1,
+        carried: Sequence[int | None] | None = None,
         train_shape: Sequence[int] | None = None,
     ) -> None:
         arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_choice("mixing", mixing, Mixing)
         check_choice("update", update, Update)
+        check_choice("activation", activation, Activation)
         check_choice("norm", norm, Literal["layer", None])
         check_choice("lift_norm", lift_norm, Literal["group", None])
-        if hidden_channels < 1 or n_layers < 1:
-            raise ValueError(
-                "`hidden_channels` and `n_layers` must be at least 1, got "
-                f"hidden_channels={hidden_channels}, n_layers={n_layers}."
-            )
-        for name in ("lift_channels", "projection_channels"):
-            if arguments[name] is not None and arguments[name] < 1:
-                raise ValueError(f"`{name}` must be at least 1 or None, got {arguments[name]}.")
+        check_at_least(1, hidden_channels=hidden_channels, n_layers=n_layers, rank=rank)
+        check_at_least(1, lift_channels=lift_channels, projection_channels=projection_channels)
+        if rank is not None and mixing == "dense":
+            raise ValueError(f'`rank` needs `mixing="factored"`, got rank={rank} with "dense".')
         channels_in, channels_out = split_components(in_channels, out_channels, components)
         if mlp_ratio is None:
             mlp_ratio = 1 if n_dim == 1 else 2
         if lift_kernel is None:
             lift_kernel = 5 if n_dim in (2, 3) else 1
-        modes = KernelModes(
-            n_modes,
-            n_dim,
+        hidden = max(1, round(mlp_ratio * hidden_channels))
+        options = KernelOptions(
+            n_modes=n_modes,
+            n_dim=n_dim,
             basis=basis,
             index=index,
             boundary=boundary,
@@ -153,16 +190,45 @@ class SFO(LayeredOperator):
             product=product,
             transfer=transfer,
             gain=gain,
-            pointwise=skip,
+            low_modes=low_modes,
         )
+        modes = KernelModes(options, train_shape)
 
         def layer() -> SFOLayer:
+            kernel: SpectralKernel | FactoredKernel
+            if mixing == "dense":
+                kernel = SpectralKernel(hidden_channels, modes, theta_scale, skip=skip, gate=gate)
+            else:
+                kernel = FactoredKernel(
+                    hidden_channels,
+                    modes,
+                    theta_scale,
+                    out_channels=hidden if update == "mlp" else None,
+                    rank=rank,
+                    skip=skip,
+                    gate=gate,
+                )
+            merged = mixing == "factored"
             return SFOLayer(
                 norm=ChannelNorm(hidden_channels) if norm == "layer" else nn.Identity(),
-                kernel=SpectralKernel(hidden_channels, modes, theta_scale),
-                update=GLU(hidden_channels)
+                kernel=kernel,
+                update=GLU(hidden_channels, activation)
                 if update == "glu"
-                else MLP(hidden_channels, max(1, round(mlp_ratio * hidden_channels))),
+                else MLP(hidden_channels, hidden, activation, merged=merged),
+            )
+
+        fields, frames = frames_of(out_channels, out_fields, components)
+
+        def project() -> nn.Module:
+            if decode == 1:
+                return projection(hidden_channels, projection_channels, channels_out)
+            return Decoder(
+                hidden_channels,
+                frames=frames,
+                fields=fields,
+                shares=decode,
+                n_layers=n_layers,
+                projection_channels=projection_channels,
             )
 
         super().__init__(
@@ -179,15 +245,36 @@ class SFO(LayeredOperator):
                 bend=lift_channels,
             ),
             layers=[layer() for _ in range(n_layers)],
-            project=Pointwise(hidden_channels, channels_out)
-            if projection_channels is None
-            else two_layers(hidden_channels, projection_channels, channels_out),
+            project=project(),
             components=components,
         )
         self.modes = modes
-        self.arguments = arguments
-        if train_shape is not None:
-            self.arguments["train_shape"] = modes.train_shape = tuple(train_shape)
+        self.skip: Pointwise | None = None
+        if output_skip:
+            self.skip = Pointwise(channels_in, channels_out, bias=False)
+            _carry(self.skip.weight, in_channels, carried, fields, frames)
+        self.standardise = Standardise(channels_in) if standardise else None
+        self.arguments = {**arguments, "train_shape": modes.train_shape}
+
+    def operate(self, a: Field) -> Field:
+        v = self.lift(a if self.standardise is None else self.standardise(a))
+        if isinstance(self.project, Decoder):
+            shares: list[Tensor] = []
+            for number, layer in enumerate(self.layers, start=1):
+                v = layer(v)
+                shares += self.project.read(number, v)
+            u = self.project.join(shares)
+        else:
+            for layer in self.layers:
+                v = layer(v)
+            u = self.project(v)
+        return u if self.skip is None else u + self.skip(a)
+
+    def standardise_by(self, a: Field) -> None:
+        """Take the constants of `standardise` from training inputs, if the model has any."""
+        if self.standardise is not None:
+            self.check_input(a[:1])
+            self.standardise.measure(a.reshape(len(a) * self.components, -1, *a.shape[2:]))
 
     @classmethod
     def recommended(
@@ -235,7 +322,7 @@ class SFO(LayeredOperator):
         return inspect.signature(cls).parameters[argument].default
 
     @property
-    def kernels(self) -> list[SpectralKernel]:
+    def kernels(self) -> list[SpectralKernel | FactoredKernel]:
         """The kernel of each layer."""
         return [cast(SFOLayer, layer).kernel for layer in self.layers]
 
@@ -245,3 +332,63 @@ class SFO(LayeredOperator):
 
     def set_extra_state(self, state: Tensor) -> None:
         self.modes.train_shape = tuple(state.tolist()) or None
+
+
+class Standardise(nn.Module):
+    """(a − mean) / deviation for each channel, with constants that are measured, not learned."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("deviation", torch.ones(channels))
+
+    @torch.no_grad()
+    def measure(self, a: Field) -> None:
+        """Take mean and deviation from some inputs; a constant channel keeps the deviation 1."""
+        values = a.double().transpose(0, 1).flatten(1)
+        deviation = values.std(1, correction=0)
+        self.mean.copy_(values.mean(1))
+        self.deviation.copy_(torch.where(deviation > 1e-12 * values.abs().amax(1), deviation, 1.0))
+
+    def forward(self, a: Field) -> Field:
+        shape = (-1, *[1] * (a.ndim - 2))
+        return (a - self.mean.view(shape)) / self.deviation.view(shape)
+
+
+def frames_of(out_channels: int, out_fields: int, components: int) -> tuple[int, int]:
+    """Fields and frames of one component of the output.
+
+    Example:
+        >>> frames_of(63, 3, 1), frames_of(48, 6, 6)
+        ((3, 21), (1, 8))
+    """
+    if out_fields < 1 or out_channels % out_fields:
+        raise ValueError(
+            f"`out_fields` must divide `out_channels`, got out_fields={out_fields}, "
+            f"out_channels={out_channels}."
+        )
+    fields = max(1, out_fields // components)
+    return fields, out_channels // components // fields
+
+
+def _carry(
+    weight: Tensor,
+    in_channels: int,
+    carried: Sequence[int | None] | None,
+    fields: int,
+    frames: int,
+) -> None:
+    """Start the output skip as the input's frames at all times, or at 0 where there are none."""
+    nn.init.zeros_(weight)
+    for field, channel in enumerate((carried or ())[:fields]):
+        if channel is None:
+            continue
+        if not 0 <= channel < in_channels:
+            raise ValueError(
+                f"`carried` must name input channels 0 to {in_channels - 1}, got {channel}."
+            )
+        with torch.no_grad():
+            weight[field * frames : (field + 1) * frames, channel % weight.shape[1]] = 1

@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from sfo.checks import check_choice
 from sfo.models.blocks import Pointwise, coordinates
-from sfo.models.kernel import check_choice
 from sfo.models.operator import Operator, split_components
 from sfo.registry import MODELS
 from sfo.shapes import Field

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from sfo.checks import check_choice
 from sfo.models.blocks import ChannelNorm, Lift, Pointwise, two_layers
 from sfo.models.blocks import coordinates as grid_coordinates
-from sfo.models.kernel import check_choice
 from sfo.models.operator import LayeredOperator, split_components
 from sfo.models.slice_attention import slice_attention
 from sfo.registry import MODELS

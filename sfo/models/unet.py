@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from sfo.checks import check_choice
 from sfo.models.blocks import coordinates as grid_coordinates
-from sfo.models.kernel import check_choice
 from sfo.models.operator import Operator, split_components
 from sfo.registry import MODELS
 from sfo.shapes import Field

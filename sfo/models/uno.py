@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from sfo.checks import check_choice
 from sfo.models.blocks import Lift, Pointwise
 from sfo.models.fno import for_each_axis
-from sfo.models.kernel import check_choice
 from sfo.models.operator import Operator, split_components
 from sfo.models.spectral_conv import FourierModes, SpectralConv, low_pass, pad
 from sfo.registry import MODELS

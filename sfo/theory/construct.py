@@ -8,7 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sfo.bases import usb_modes
-from sfo.models.kernel import KernelModes, SpectralKernel
+from sfo.models.kernel import SpectralKernel
+from sfo.models.kernel_modes import KernelModes, KernelOptions
 from sfo.shapes import Field
 from sfo.theory.approximation import modes_guaranteed, powers
 from sfo.theory.problems import DirichletProblem
@@ -215,7 +216,7 @@ def _dirichlet_error(e: Tensor, weight: Tensor, rho: Tensor) -> Float[Tensor, "k
 
 def _layer(theta: Float[Tensor, "modes d d"]) -> SpectralKernel:
     rows = 2 * len(theta) - 1
-    modes = KernelModes(rows, boundary="zero", support="two_sided")
+    modes = KernelModes(KernelOptions(rows, boundary="zero", support="two_sided"))
     layer = SpectralKernel(theta.shape[-1], modes).double()
     with torch.no_grad():
         layer.theta.zero_()

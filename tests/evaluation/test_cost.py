@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 from sfo import SFO
 from sfo.evaluation import count_flops, count_parameters, measure_cost, training_memory
-from sfo.models.kernel import KernelModes, SpectralKernel
+from sfo.models.kernel import SpectralKernel
+from sfo.models.kernel_modes import KernelModes, KernelOptions
 
 linux = pytest.mark.skipif(
     not Path("/proc/self/clear_refs").exists(), reason="the system does not tell"
@@ -96,7 +97,7 @@ def test_spectral_kernel():
     """
     batch, d, modes, n = 3, 4, 5, 32
     frequencies = n // 2 + 1
-    kernel = SpectralKernel(d, KernelModes(modes))
+    kernel = SpectralKernel(d, KernelModes(KernelOptions(modes)))
     v = torch.randn(batch, d, n, requires_grad=True)
     kernel(v)
     transforms = 2 * batch * d * (5 * n * int(math.log2(n))) // 2
@@ -109,7 +110,7 @@ def test_spectral_kernel():
 
 def test_orbits_save_matrices():
     """In 3D the frequencies share their K̂: the counter sees what is executed, far fewer."""
-    kernel = SpectralKernel(4, KernelModes(5, 3))
+    kernel = SpectralKernel(4, KernelModes(KernelOptions(5, 3)))
     v = torch.randn(1, 4, 16, 16, 16)
     spectrum = kernel.modes.spectrum((16, 16, 16), v.dtype, v.device)
     with torch.no_grad():
@@ -143,7 +144,7 @@ def test_the_cost_of_a_model():
 def test_a_shared_kernel_is_cheaper_by_the_batch():
     """K̂ is built once a batch, so the cost of a sample falls by its share of K̂."""
     d, modes, n = 8, 5, 32
-    kernel = SpectralKernel(d, KernelModes(modes))
+    kernel = SpectralKernel(d, KernelModes(KernelOptions(modes)))
 
     def flops(batch):
         return count_flops(lambda: kernel(torch.randn(batch, d, n))) / batch

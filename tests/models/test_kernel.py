@@ -1,14 +1,20 @@
+import copy
+from dataclasses import replace
+
 import pytest
 import torch
 from direct import direct_sum, toeplitz
 from torch import nn
 
 from sfo.bases import usb_modes
-from sfo.models.kernel import KernelModes, SpectralKernel
+from sfo.models.kernel import SpectralKernel
+from sfo.models.kernel_modes import KEPT_GRIDS, KernelModes, KernelOptions
+from sfo.registry import BASES
 
 
-def kernel(channels, n_modes, n_dim=1, **options):
-    return SpectralKernel(channels, KernelModes(n_modes, n_dim, **options)).double()
+def kernel(channels, n_modes, n_dim=1, *, skip=False, gate=False, **options):
+    modes = KernelModes(KernelOptions(n_modes, n_dim, **options))
+    return SpectralKernel(channels, modes, skip=skip, gate=gate).double()
 
 
 def two_sided(phi):
@@ -50,7 +56,7 @@ def test_two_sided_against_toeplitz(boundary, n):
 @pytest.mark.parametrize("n", [8, 9])
 def test_two_sided_on_a_circle(n):
     """Offsets run from −n/2 to n/2; the even modes are symmetric, the odd antisymmetric."""
-    phi = KernelModes(6, support="two_sided").modes((n,))
+    phi = KernelModes(KernelOptions(6, support="two_sided")).modes((n,))
     mirrored = phi.flip(1).roll(1, 1)
     torch.testing.assert_close(phi[::2], mirrored[::2])
     torch.testing.assert_close(phi[1::2], -mirrored[1::2])
@@ -61,7 +67,7 @@ def test_two_sided_on_a_circle(n):
 
 def test_two_sided_tied_modes_run_through_all_parities():
     """In 2D, a derivative along one axis is odd in x and even in y: such modes must exist."""
-    phi = KernelModes(8, 2, support="two_sided").modes((8, 6))
+    phi = KernelModes(KernelOptions(8, 2, support="two_sided")).modes((8, 6))
 
     def parity(mode, axis):
         mirrored = mode.flip(axis).roll(1, axis)
@@ -95,7 +101,7 @@ def test_correlation_is_convolution_with_the_mirrored_kernel():
 
 
 def test_skip_is_a_pointwise_map():
-    with_skip, without = kernel(3, 4, pointwise=True), kernel(3, 4)
+    with_skip, without = kernel(3, 4, skip=True), kernel(3, 4)
     without.theta.data.copy_(with_skip.theta)
     v = torch.randn(2, 3, 10, dtype=torch.float64)
     pointwise = torch.einsum("ij,bjx->bix", with_skip.skip, v)
@@ -104,7 +110,7 @@ def test_skip_is_a_pointwise_map():
 
 @pytest.mark.parametrize("width", [2, 3, 5])
 def test_a_pointwise_map_that_follows_can_be_merged(width):
-    k, then = kernel(3, 4, pointwise=True), nn.Linear(3, width).double()
+    k, then = kernel(3, 4, skip=True), nn.Linear(3, width).double()
     v = torch.randn(2, 3, 10, dtype=torch.float64)
     separate = then(k(v).movedim(1, -1)).movedim(-1, 1)
 
@@ -122,7 +128,7 @@ def test_a_pointwise_map_that_follows_can_be_merged(width):
 def test_unit_gain(n_dim, support):
     """E‖K̂(k)v̂‖² = ‖v̂‖² at the most amplified frequency, whatever n, L and d."""
     for n, n_modes, d in ((16, 4, 4), (64, 20, 8), (32, 8, 32)):
-        modes = KernelModes(n_modes, n_dim, gain="unit", support=support)
+        modes = KernelModes(KernelOptions(n_modes, n_dim, gain="unit", support=support))
         phi_hat = torch.fft.fftn(modes.modes((n,) * n_dim), dim=tuple(range(1, n_dim + 1)))
         variance = (2 / d**0.5) ** 2 / 12
         gain = d * variance * phi_hat.abs().square().sum(0)
@@ -148,7 +154,10 @@ def test_restricted_modes_keep_the_operator(boundary):
 def test_on_the_trained_grid_nothing_is_restricted(n_dim):
     """Bit for bit: how a model would be taken to other grids does not matter on its own."""
     shape = (24, 15)[:n_dim]
-    modes = [KernelModes(5, n_dim, gain="unit", transfer=way) for way in ("rebuild", "restrict")]
+    modes = [
+        KernelModes(KernelOptions(5, n_dim, gain="unit", transfer=way))
+        for way in ("rebuild", "restrict")
+    ]
     assert torch.equal(*(m.modes(shape) for m in modes))
 
 
@@ -168,11 +177,9 @@ def test_rebuilt_modes_keep_the_scale():
 
 
 def test_modes_are_built_once(monkeypatch):
-    modes = KernelModes(3)
-    k = SpectralKernel(2, modes)
+    k = SpectralKernel(2, KernelModes(KernelOptions(3)))
     calls = []
-    basis = modes.basis
-    monkeypatch.setattr(modes, "basis", lambda *a: calls.append(a) or basis(*a))
+    monkeypatch.setitem(BASES._entries, "usb", lambda *a: calls.append(a) or usb_modes(*a))
     for _ in range(3):
         k(torch.zeros(1, 2, 12))
     assert calls == [(12, 3)]
@@ -183,3 +190,80 @@ def test_more_modes_than_points():
         kernel(1, 20)(torch.zeros(1, 1, 16, dtype=torch.float64))
     with pytest.raises(ValueError, match=r"at most 9 independent ones do, 10 are needed"):
         kernel(1, 20, support="two_sided")(torch.zeros(1, 1, 16, dtype=torch.float64))
+
+
+def test_a_bounded_number_of_grids_is_kept():
+    k = kernel(1, 3)
+    for n in range(8, 40):
+        k(torch.zeros(1, 1, n, dtype=torch.float64))
+    assert len(k.modes._prepared) == KEPT_GRIDS
+
+
+def test_a_forward_pass_in_eval_mode_changes_nothing():
+    """Another grid first, then the training grid: as if the first had never been."""
+    torch.manual_seed(0)
+    k = kernel(2, 4)
+    fresh = copy.deepcopy(k)
+    v = torch.randn(1, 2, 32, dtype=torch.float64)
+    k.eval()(torch.randn(1, 2, 16, dtype=torch.float64))
+    torch.testing.assert_close(k.train()(v), fresh(v), rtol=0, atol=0)
+
+
+def test_a_changed_option_is_seen():
+    """What was prepared for other options is not used."""
+    k = kernel(1, 4)
+    v = torch.randn(1, 1, 16, dtype=torch.float64)
+    k(v)
+    k.modes.options = replace(k.modes.options, product="correlation")
+    torch.testing.assert_close(k(v.flip(-1)).flip(-1), k_convolution(k, v))
+
+
+def k_convolution(k, v):
+    twin = copy.deepcopy(k)
+    twin.modes.options = replace(k.modes.options, product="convolution")
+    return twin(v)
+
+
+@pytest.mark.parametrize("support", ["one_sided", "two_sided"])
+@pytest.mark.parametrize("boundary", ["circular", "zero"])
+def test_low_modes_complete_the_basis(support, boundary):
+    """They are orthonormal to it, and constants and the lowest waves are now in its span."""
+    n, low = 32, 2
+    options = KernelOptions(6, support=support, boundary=boundary)
+    phi = KernelModes(options).modes((n,))
+    more = KernelModes(replace(options, low_modes=low)).modes((n,))
+    torch.testing.assert_close(more[:6], phi)
+    extra = more[6:]
+    torch.testing.assert_close(extra @ extra.T, torch.eye(1 + 2 * low, dtype=phi.dtype))
+    assert (extra @ phi.T).abs().max() < 1e-12
+    period = phi.shape[1]
+    reached = slice(0, n) if support == "one_sided" else slice(0, period)
+    t = torch.arange(period, dtype=torch.float64)
+    waves = [torch.ones(period, dtype=torch.float64)]
+    for k in range(1, low + 1):
+        waves += [
+            torch.cos(2 * torch.pi * k * t / period),
+            torch.sin(2 * torch.pi * k * t / period),
+        ]
+    for wave in waves:
+        inside = torch.zeros_like(wave)
+        inside[reached] = wave[reached]
+        if support == "two_sided" and boundary == "zero":
+            inside[n] = 0
+        error = inside - torch.linalg.lstsq(more.T, inside[:, None]).solution[:, 0] @ more
+        assert error.norm() < 1e-10
+        missed = inside - torch.linalg.lstsq(phi.T, inside[:, None]).solution[:, 0] @ phi
+        assert missed.norm() > 1e-3
+
+
+def test_low_modes_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"`low_modes` = 3 adds 7 modes to the 10 .* at most 16"):
+        kernel(1, 10, low_modes=3)(torch.zeros(1, 1, 16, dtype=torch.float64))
+
+
+def test_gate_multiplies_what_enters_the_convolution():
+    k = kernel(3, 4, skip=True, gate=True)
+    v = torch.randn(2, 3, 10, dtype=torch.float64)
+    g = 2 * torch.sigmoid(torch.einsum("ij,bjx->bix", k.gate.weight, v) + k.gate.bias[:, None])
+    truth = direct_sum(g * v, k.theta, k.modes.modes((10,)))
+    torch.testing.assert_close(k(v), truth + torch.einsum("ij,bjx->bix", k.skip, v))

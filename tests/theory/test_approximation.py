@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfo.bases import hilbert_eigenvalues, usb_modes
-from sfo.models.kernel import KernelModes
+from sfo.models.kernel_modes import KernelModes, KernelOptions
 from sfo.registry import BASES
 from sfo.theory.approximation import (
     FLOOR,
@@ -212,7 +212,8 @@ def test_two_sided_errors_are_least_squares_on_the_extended_rows(name):
     for k in range(1, rows + 1):
         solution = torch.linalg.lstsq(phi[:k].T, g[:, None], driver="gelsd").solution
         assert errors[k].item() == pytest.approx((phi[:k].T @ solution - g[:, None]).norm().item())
-    modes = KernelModes(rows, basis=name, boundary="zero", support="two_sided").modes((n,))
+    options = KernelOptions(rows, basis=name, boundary="zero", support="two_sided")
+    modes = KernelModes(options).modes((n,))
     layer = torch.cat([modes[:, -(n - 1) :], modes[:, :n]], dim=1)
     torch.testing.assert_close(layer * math.sqrt(2), phi[:rows])
 

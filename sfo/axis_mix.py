@@ -1,0 +1,232 @@
+"""The separable kernel: every channel is convolved along one axis after the other.
+
+    κ_r(x) = Πₘ κ_rm(xₘ),        κ_rm = Σₗ θ_mrl φₗ
+
+Along an axis of n points such a convolution is an n × n matrix per channel, of which the modes'
+matrices are a basis: with some hundred points at most, a GEMM to form it and one to apply it are
+faster than Fourier transforms, and take any boundary. In the domain 0..n−1,
+
+    K(i, j) = κ(i − j) + w₀ κ(i − j₀) + w₁ κ(i − j₁),        j₀ = −1 − j,  j₁ = 2n − 1 − j,
+
+where j₀ and j₁ are the mirror images of the point j in the two walls: w = 0 continues the field
+by zeros, w = 1 by its mirror image, w = −1 by the negative of it, as a normal velocity needs. So
+w is learned, one per channel, axis and wall. On a circle there are no images.
+
+Longer axes use Fourier transforms: on the period 2n the mirror image of a real field is the
+conjugate of its spectrum, up to a phase.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import pi, prod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from sfo.shapes import Field
+from sfo.spectral_mix import no_autocast
+
+MATRIX_POINTS = 128
+"""Axes of at most so many points are multiplied by matrices, if the grid has other axes too."""
+
+Reflections = Float[Tensor, "axes 2 channel"]
+"""The weights w of the mirror images in the lower and the upper wall of each axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class AxisModes:
+    """The modes along one axis, arranged for `axis_mix`; made by `axis_modes`.
+
+    Attributes:
+        points: Points n of the axis.
+        period: Points of the convolution's periodic grid: n on a circle, else 2n.
+        matrices: The n × n matrix of each mode, and those of its two images, as rows; None where
+            the axis is too long.
+        phi_hat: Spectra of the modes, real and imaginary parts in turn.
+        images_hat: Spectra of what the modes have at positive offsets, by which the lower image
+            is seen, and at negative ones.
+    """
+
+    points: int
+    period: int
+    matrices: Float[Tensor, "images modes entries"] | None
+    phi_hat: Float[Tensor, "modes reals"]
+    images_hat: Float[Tensor, "2 modes reals"]
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "AxisModes":
+        """The same with every tensor changed."""
+        return AxisModes(
+            self.points,
+            self.period,
+            None if self.matrices is None else change(self.matrices),
+            change(self.phi_hat),
+            change(self.images_hat),
+        )
+
+    @property
+    def circular(self) -> bool:
+        """Whether the axis is a circle."""
+        return self.period == self.points
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableModes:
+    """The modes along every axis of a grid."""
+
+    axes: tuple[AxisModes, ...]
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "SeparableModes":
+        """The same with every tensor changed."""
+        return SeparableModes(tuple(axis.map(change) for axis in self.axes))
+
+    @property
+    def all_matrices(self) -> bool:
+        """Whether no axis is too long for matrices."""
+        return all(axis.matrices is not None for axis in self.axes)
+
+    @property
+    def matrix_bytes(self) -> int:
+        """Bytes of one channel's matrices."""
+        return sum(axis.points**2 * axis.phi_hat.element_size() for axis in self.axes)
+
+    def to(self, dtype: torch.dtype, device: torch.device) -> "SeparableModes":
+        """The same in another precision or on another device."""
+        return self.map(lambda tensor: tensor.to(device, dtype))
+
+
+def separable_modes(
+    axes: Sequence[Float[Tensor, "modes _"]], shape: Sequence[int]
+) -> SeparableModes:
+    """Prepare modes for `axis_mix`, in their own precision.
+
+    Args:
+        axes: The modes along each axis on the period of the convolution, the offset 0 first.
+        shape: The grid of the field.
+    """
+    longest = MATRIX_POINTS if len(shape) > 1 else 0
+    return SeparableModes(
+        tuple(axis_modes(phi, n, longest) for phi, n in zip(axes, shape, strict=True))
+    )
+
+
+def axis_modes(phi: Float[Tensor, "modes period"], n: int, longest: int) -> AxisModes:
+    """Prepare the modes along one axis; as matrices if it has at most `longest` points."""
+    period = phi.shape[1]
+    positive, negative = phi.clone(), phi.clone()
+    positive[:, n:], negative[:, :n] = 0, 0
+    halves = torch.stack([positive, negative])
+    matrices = None
+    if n <= longest:
+        i = torch.arange(n)
+        direct = phi[:, (i[:, None] - i) % period].flatten(1)
+        matrices = direct[None]
+        if period > n:
+            # The offset i + 1 + j is positive and below 2n, i + 1 + j − 2n negative.
+            offset = (i[:, None] + 1 + i) % period
+            matrices = torch.stack([direct, *(part[:, offset].flatten(1) for part in halves)])
+    hats = [torch.view_as_real(torch.fft.rfft(rows)).flatten(-2) for rows in (phi, halves)]
+    return AxisModes(n, period, matrices, *hats)
+
+
+def axis_mix(
+    v: Field,
+    theta: Float[Tensor, "axes channel modes"],
+    modes: SeparableModes,
+    reflections: Reflections | None = None,
+) -> Field:
+    """Convolve every channel with its own kernel along one axis after the other.
+
+    Args:
+        v: The field, in the dtype of `modes`.
+        theta: The coefficients of each channel's kernel along each axis.
+        modes: The modes, from `separable_modes`.
+        reflections: The weights of the images in the walls; None: no images.
+
+    Example:
+        >>> shift = torch.eye(6)[1:2]                     # by one point; zeros enter
+        >>> v = torch.tensor([[[1.0, 2.0, 3.0]]])
+        >>> axis_mix(v, torch.ones(1, 1, 1), separable_modes([shift], [3])).round().int()
+        tensor([[[0, 1, 2]]], dtype=torch.int32)
+    """
+    with no_autocast(v.device.type):
+        for axis, along in enumerate(modes.axes):
+            weights = None if reflections is None else reflections[axis]
+            if along.matrices is None:
+                v = _by_transform(v, axis, theta[axis], along, weights)
+            else:
+                v = _apply(v, axis, _matrix(theta[axis], along, weights))
+        return v
+
+
+def axis_matrices(
+    theta: Float[Tensor, "axes channel modes"],
+    modes: SeparableModes,
+    reflections: Reflections | None = None,
+) -> list[Float[Tensor, "channel n n"]]:
+    """The matrices by which `axis_mix` multiplies, where no axis is too long for them."""
+    with no_autocast(theta.device.type):
+        return [
+            _matrix(theta[axis], along, None if reflections is None else reflections[axis])
+            for axis, along in enumerate(modes.axes)
+        ]
+
+
+def apply_matrices(v: Field, matrices: Sequence[Float[Tensor, "channel _ _"]]) -> Field:
+    """What `axis_mix` does, with the matrices already formed."""
+    with no_autocast(v.device.type):
+        for axis, matrix in enumerate(matrices):
+            v = _apply(v, axis, matrix)
+        return v
+
+
+def _matrix(
+    theta: Float[Tensor, "channel modes"],
+    along: AxisModes,
+    weights: Float[Tensor, "2 channel"] | None,
+) -> Float[Tensor, "channel n n"]:
+    """The matrix of each channel's convolution along an axis."""
+    assert along.matrices is not None
+    if weights is None or along.circular:
+        matrix = theta @ along.matrices[0]
+    else:
+        images = (weights[:, :, None] * theta).transpose(0, 1).flatten(1)
+        matrix = torch.cat([theta, images], dim=1) @ along.matrices.flatten(0, 1)
+    return matrix.view(-1, along.points, along.points)
+
+
+def _apply(v: Field, axis: int, matrix: Float[Tensor, "channel n n"]) -> Field:
+    """Multiply a field by one matrix per channel along an axis."""
+    batch, channels, *shape = v.shape
+    if axis == len(shape) - 1:
+        rows = v.reshape(batch, channels, -1, shape[-1])
+        return torch.matmul(rows, matrix.mT).view(v.shape)
+    columns = v.reshape(batch, channels, prod(shape[:axis]), shape[axis], -1)
+    return torch.matmul(matrix[:, None], columns).view(v.shape)
+
+
+def _by_transform(
+    v: Field,
+    axis: int,
+    theta: Float[Tensor, "channel modes"],
+    along: AxisModes,
+    weights: Float[Tensor, "2 channel"] | None,
+) -> Field:
+    n, period = along.points, along.period
+    v = v.movedim(axis + 2, -1)
+    v_hat = torch.fft.rfft(v, n=period)
+    spread = (-1, *[1] * (v.ndim - 3), period // 2 + 1)
+    out_hat = _spectrum(theta @ along.phi_hat).view(spread) * v_hat
+    if weights is not None and not along.circular:
+        images = sum(
+            w[:, None] * (theta @ rows) for w, rows in zip(weights, along.images_hat, strict=True)
+        )
+        # j → −1 − j: the conjugate spectrum, moved back by one point.
+        angle = 2 * pi / period * torch.arange(period // 2 + 1, dtype=v.dtype, device=v.device)
+        mirrored = v_hat.conj() * torch.polar(torch.ones_like(angle), angle)
+        out_hat = out_hat + _spectrum(images).view(spread) * mirrored
+    return torch.fft.irfft(out_hat, n=period)[..., :n].movedim(-1, axis + 2)
+
+
+def _spectrum(reals: Float[Tensor, "channel reals"]) -> Tensor:
+    return torch.view_as_complex(reals.unflatten(-1, (-1, 2)))

@@ -1,0 +1,30 @@
+"""Refusing values in one sentence: the argument, the rule, the value received."""
+
+from typing import get_args
+
+
+def check_choice(name: str, value: object, choices: object) -> None:
+    """Refuse a value that is not one of a `Literal`'s.
+
+    Example:
+        >>> from typing import Literal
+        >>> check_choice("norm", "batch", Literal["layer", None])
+        Traceback (most recent call last):
+        ValueError: `norm` must be one of 'layer', None, got 'batch'.
+    """
+    known = get_args(choices)
+    if value not in known:
+        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, known))}, got {value!r}.")
+
+
+def check_at_least(least: float, **values: float | None) -> None:
+    """Refuse numbers below a bound; None stands for a number that is not given.
+
+    Example:
+        >>> check_at_least(1, n_layers=4, rank=0)
+        Traceback (most recent call last):
+        ValueError: `rank` must be at least 1, got 0.
+    """
+    for name, value in values.items():
+        if value is not None and not value >= least:
+            raise ValueError(f"`{name}` must be at least {least}, got {value}.")
