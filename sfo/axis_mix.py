@@ -19,6 +19,7 @@ conjugate of its spectrum, up to a phase.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import pi, prod
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -197,12 +198,56 @@ def _matrix(
 
 def _apply(v: Field, axis: int, matrix: Float[Tensor, "channel n n"]) -> Field:
     """Multiply a field by one matrix per channel along an axis."""
-    batch, channels, *shape = v.shape
-    if axis == len(shape) - 1:
-        rows = v.reshape(batch, channels, -1, shape[-1])
-        return torch.matmul(rows, matrix.mT).view(v.shape)
-    columns = v.reshape(batch, channels, prod(shape[:axis]), shape[axis], -1)
-    return torch.matmul(matrix[:, None], columns).view(v.shape)
+    n_dim = v.ndim - 2
+    middle = 0 < axis < n_dim - 1
+    if middle or torch.compiler.is_compiling() or _is_transformed():
+        columns = v.reshape(*v.shape[:2], prod(v.shape[2 : axis + 2]), v.shape[axis + 2], -1)
+        return torch.matmul(matrix[:, None], columns).view(v.shape)
+    if axis == 0:
+        return _Multiply.apply(matrix, v.flatten(3) if n_dim > 1 else v[..., None]).view(v.shape)
+    # The last axis: the transposed product, of transposed views.
+    return _Multiply.apply(matrix, v.flatten(2, -2).mT).mT.reshape(v.shape)
+
+
+def _is_transformed() -> bool:
+    """Whether a transform of torch.func is at work, which needs plain operators."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+class _Multiply(torch.autograd.Function):
+    """M_r x_br for all samples b and channels r: no matrix is copied for every sample."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, x: Tensor) -> Tensor:
+        ctx.save_for_backward(matrix, x)
+        return _each(matrix, x)
+
+    @staticmethod
+    def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        matrix, x = ctx.saved_tensors
+        dmatrix = dx = None
+        if torch.is_grad_enabled():
+            return (dout @ x.mT).sum(0), matrix.mT @ dout
+        if ctx.needs_input_grad[0]:
+            dmatrix = torch.bmm(dout[0], x[0].mT)
+            for d, sample in zip(dout[1:], x[1:], strict=True):
+                dmatrix.baddbmm_(d, sample.mT)
+        if ctx.needs_input_grad[1]:
+            dx = _each(matrix.mT, dout)
+        return dmatrix, dx
+
+
+def _each(
+    matrix: Float[Tensor, "channel n n"], x: Float[Tensor, "batch channel n columns"]
+) -> Float[Tensor, "batch channel n columns"]:
+    """M_r x_br, laid out in memory as x is."""
+    out = torch.empty_like(x)
+    for sample, result in zip(x, out, strict=True):
+        if sample.is_contiguous():
+            torch.bmm(matrix, sample, out=result)
+        else:
+            torch.bmm(sample.mT, matrix.mT, out=result.mT)
+    return out
 
 
 def _by_transform(
