@@ -15,6 +15,7 @@ from sfo.models.pretrained import write_atomically
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 from sfo.training.loss import relative_l2
+from sfo.training.optimisers import optimizer
 from sfo.training.prepare import DataShape, build
 
 TRAINED = 0.8
@@ -47,6 +48,7 @@ class Estimates:
                 experiment.data.model_dump(mode="json", exclude={"seed"}),
                 experiment.model.model_dump(mode="json"),
                 experiment.train.batch_size,
+                experiment.train.optimizer,
             ]
         )
         if key not in self._known:
@@ -85,15 +87,15 @@ def training_step(experiment: Experiment) -> Callable[[], None]:
     """A step of an experiment's model on random numbers of its data's shape, without physics."""
     shape = data_shape(experiment)
     model = build(experiment, shape)
-    optimizer = torch.optim.Adam(model.parameters(), experiment.train.learning_rate)
+    chosen = optimizer(model, experiment.train)
     batch = experiment.train.batch_size
     a = torch.randn(batch, shape.in_channels, *shape.grid.shape)
     u = torch.randn(batch, shape.out_channels, *shape.grid.shape)
 
     def step() -> None:
-        optimizer.zero_grad()
+        chosen.zero_grad()
         relative_l2(model(a), u).mean().backward()
-        optimizer.step()
+        chosen.step()
 
     return step
 

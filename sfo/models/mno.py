@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfo.models.blocks import Lift, Pointwise
+from sfo.models.matrices import Layout
 from sfo.models.operator import Operator, split_components
 from sfo.models.selective_scan import selective_scan
 from sfo.registry import MODELS
@@ -32,6 +33,9 @@ class StateSpaceMixer(nn.Module):
         n_states: States of a channel.
         rank: Length of δ; None: d/16, rounded up.
     """
+
+    matrix_layouts: ClassVar[dict[str, Layout | None]] = {"log_rates": None, "skip": None}
+    """α and D act on each channel on its own."""
 
     def __init__(
         self, channels: int, *, expansion: int = 2, n_states: int = 16, rank: int | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor, nn
 
 from sfo.models.fno import for_each_axis
+from sfo.models.matrices import Layout
 from sfo.models.operator import Operator, split_components
 from sfo.models.spectral_conv import keep_complex
 from sfo.registry import MODELS
@@ -25,6 +26,9 @@ class Peer(Operator):
 
     extra: ClassVar[str | None] = "peers"
     """The optional dependencies that the model needs, as in `pip install 'sfo-torch[peers]'`."""
+
+    matrix_layouts: ClassVar[dict[str, Layout | None]] = {"*.weight.tensor": "first_two"}
+    """Weights of the spectral convolutions are `(in, out, *frequencies)`."""
 
     model: nn.Module
 

@@ -139,9 +139,10 @@ class TrainConfig(Config):
     Args:
         epochs: Passes over the training samples.
         batch_size: Samples a step, over all processes.
-        optimizer: "adam" or "adamw".
+        optimizer: "adam", "adamw", or "muon", which takes orthogonal steps for matrices and
+            AdamW's for all other parameters.
         learning_rate: The (largest) learning rate.
-        weight_decay: Of the optimizer.
+        weight_decay: Weight decay of the optimizer.
         schedule: "step": times `decay` every `decay_every` epochs; "one_cycle": up and down
             once over the run; "cosine": down to 0; "constant".
         decay: Factor of the "step" schedule.
@@ -166,7 +167,7 @@ class TrainConfig(Config):
 
     epochs: Positive = 500
     batch_size: Positive = 50
-    optimizer: Literal["adam", "adamw"] = "adam"
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"
     learning_rate: Rate = 1e-3
     weight_decay: Weight = 0.0
     schedule: Literal["step", "one_cycle", "cosine", "constant"] = "step"

@@ -17,6 +17,7 @@ from sfo.training import checkpoint
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 from sfo.training.loop import Diverged, Loop, Status
+from sfo.training.optimisers import check_strategy
 from sfo.training.prepare import DataShape, build, load_pairs
 from sfo.training.processes import in_first, restarts, start
 from sfo.training.signals import Stopped, StopRequest
@@ -81,6 +82,7 @@ def fit(
         >>> [sorted(row) for row in run.history][0]
         ['epoch', 'learning_rate', 'loss', 'step', 'validation']
     """
+    check_strategy(experiment.train, strategy)
     fabric = start(
         experiment.train.precision,
         accelerator=accelerator,

@@ -15,10 +15,11 @@ from sfo.data.pairs import Pairs
 from sfo.registry import BENCHMARKS
 from sfo.training import checkpoint
 from sfo.training.batches import Share, fetch, shares
-from sfo.training.config import Experiment, TrainConfig
+from sfo.training.config import Experiment
 from sfo.training.events import Events
 from sfo.training.folder import RunFolder
 from sfo.training.loss import LOSSES, relative_l2
+from sfo.training.optimisers import optimizer
 from sfo.training.physics import PhysicsLoss, initial_loss
 from sfo.training.processes import (
     gather,
@@ -307,13 +308,3 @@ class Loop:
         set_random_states(self.fabric, state["random"])
         self.step, self.loss_sum = state["step"], state["loss_sum"]
         self.best, self.history = state["best"], state["history"]
-
-
-def optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """The optimizer of a run; its rate is set at every step."""
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.optimizer]
-    # All parameters in one kernel: 1 to 2 % of a 1D step are saved. It takes no complex ones,
-    # and leaves Fabric no way to clip gradients that are scaled.
-    real = all(parameter.is_floating_point() for parameter in model.parameters())
-    fused = real and config.precision != "16-mixed"
-    return kind(model.parameters(), weight_decay=config.weight_decay, fused=fused)

@@ -3,6 +3,7 @@ import pytest
 from sfo.experiments import estimate
 from sfo.experiments.estimate import Estimates
 from sfo.training.config import Experiment
+from sfo.training.muon import Muon
 
 
 @pytest.fixture
@@ -42,3 +43,27 @@ def test_a_run_is_its_steps(steps, tmp_path):
     steps += [0.5, 0.5]
     experiment = Experiment.of("allen_cahn", scale="desk")
     assert Estimates(tmp_path / "seconds.json").seconds(experiment) == 60 * 50 * 0.5
+
+
+def test_each_optimizer_has_its_step(steps, tmp_path):
+    steps += [0.5, 0.5, 2.0, 2.0]
+    known = Estimates(tmp_path / "seconds.json")
+    adam, muon = (
+        Experiment.of("allen_cahn", scale="desk", train=dict(optimizer=name))
+        for name in ("adam", "muon")
+    )
+    assert [known.step(e) for e in (adam, muon, adam)] == [0.5, 2.0, 0.5]
+
+
+def test_a_step_is_that_of_the_optimizer(monkeypatch):
+    used = []
+    update = Muon.step
+    monkeypatch.setattr(Muon, "step", lambda muon: used.append(muon) or update(muon))
+    settings = dict(hidden_channels=8, n_modes=4)
+    for name in ("muon", "adam"):
+        train = dict(optimizer=name)
+        step = estimate.training_step(
+            Experiment.of("allen_cahn", scale="smoke", settings=settings, train=train)
+        )
+        step()
+    assert len(used) == 1

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from sfo.models import FNO, NeuralopFNO, NeuralopUNO
 from sfo.models.spectral_conv import FourierModes, SpectralConv
 from sfo.registry import MODELS
+from sfo.training.muon import Muon, orthogonalise
 
 PEERS = {
     "neuralop_fno": dict(n_modes=8, hidden_channels=16, n_layers=2),
@@ -153,3 +154,22 @@ def test_presets_are_of_the_size_of_our_own(model):
             sum(p.numel() for p in kind.from_paper(benchmark).parameters()) for kind in (model, own)
         )
         assert 0.5 < theirs / ours < 2
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", PEERS)
+def test_muon_sees_a_matrix_per_frequency(name):
+    """Its first step is the gradient of that frequency, in × out, orthogonalised."""
+    pytest.importorskip("neuralop")
+    model = MODELS[name](1, 2, 2, **PEERS[name])
+    spectral = [p for p in model.parameters() if p.is_complex()]
+    before = [p.detach().clone() for p in spectral]
+    for p in model.parameters():
+        p.grad = torch.randn_like(p)
+    Muon(model, lr=1.0).step()
+    assert len(spectral) == (2 if name == "neuralop_fno" else 5)
+    for p, first in zip(spectral, before, strict=True):
+        for k, m in (0, 0), (1, 3), (-1, -1):
+            step = (first - p.detach())[:, :, k, m] / (0.2 * max(p.shape[:2]) ** 0.5)
+            expected = orthogonalise(p.grad[None, :, :, k, m])[0]
+            torch.testing.assert_close(step, expected, rtol=0, atol=1e-4)

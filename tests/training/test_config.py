@@ -51,6 +51,10 @@ def test_keys_tell_experiments_apart():
         (lambda: of(train=dict(epochs=0)), "`epochs` must be greater than or equal to 1, got 0."),
         (lambda: of(train=dict(clip=float("nan"))), "`clip` must be a finite number, got nan."),
         (lambda: of(train=dict(precision="32")), "`precision` must be '32-true', '64-true', '16-"),
+        (
+            lambda: of(train=dict(optimizer="mouon")),
+            "`optimizer` must be 'adam', 'adamw' or 'muon', got 'mouon'.",
+        ),
         (lambda: of(scale="huge"), "`scale` must be 'smoke', 'desk' or 'paper', got 'huge'."),
         (lambda: of(seed=-1), "`seed` must be greater than or equal to 0, got -1."),
         (lambda: Experiment.of("alen_cahn"), "Unknown benchmark 'alen_cahn'; known: allen_cahn, "),

@@ -20,8 +20,9 @@ from sfo.training import checkpoint, folder
 from sfo.training.config import Experiment
 from sfo.training.fit import Diverged, fit, load_best
 from sfo.training.folder import RunFolder
-from sfo.training.loop import Loop, optimizer
+from sfo.training.loop import Loop
 from sfo.training.loss import relative_l2
+from sfo.training.optimisers import optimizer
 from sfo.training.prepare import load_pairs
 
 SCRIPT = """

@@ -52,15 +52,21 @@ def differences(one, two):
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "epochs", "fit_two"),
-    [(7, 17, fit_whole), (19, 25, fit_whole), (7, 17, fit_in_parts)],
-    ids=["shares of unequal size", "one sample is left for two", "half a model each"],
+    ("batch_size", "epochs", "fit_two", "optimizer"),
+    [
+        (7, 17, fit_whole, "adam"),
+        (19, 25, fit_whole, "adam"),
+        (7, 17, fit_in_parts, "adam"),
+        (7, 17, fit_whole, "muon"),
+    ],
+    ids=["shares of unequal size", "one sample is left for two", "half a model each", "muon"],
 )
-def test_two_processes_equal_one(tmp_path, batch_size, epochs, fit_two):
+def test_two_processes_equal_one(tmp_path, batch_size, epochs, fit_two, optimizer):
     """After 50 steps. In float64, as Adam blows rounding up where a gradient is all but 0."""
     experiment = small(
         batch_size=batch_size,
         epochs=epochs,
+        optimizer=optimizer,
         schedule="constant",
         clip=0.5,
         ema=0.5,
@@ -158,6 +164,8 @@ def test_what_cannot_be_in_parts(tmp_path):
         shard(nn.Sequential(Mixed()), mesh=None)
     with pytest.raises(ValueError, match=r"`precision` must not be '16-mixed' with the strategy"):
         fit(small(precision="16-mixed"), tmp_path / "run", strategy="fsdp")
+    with pytest.raises(ValueError, match=r"'muon' with the strategy 'fsdp': .* optimizer='adam'"):
+        fit(small(optimizer="muon"), tmp_path / "run", strategy="fsdp")
     with pytest.raises(ValueError, match=r"`strategy` must be .* or 'fsdp', .* got 'deepspeed'"):
         fit(small(), tmp_path / "run", strategy="deepspeed")
     assert not (tmp_path / "run").exists()

@@ -26,6 +26,7 @@ RUNS = {
     "average, clip, one cycle": small(
         checkpoint_every=1, ema=0.9, clip=0.5, schedule="one_cycle", loader_workers=1
     ),
+    "muon": small(checkpoint_every=1, optimizer="muon", weight_decay=0.1, clip=0.5, ema=0.9),
     "all else": small(
         checkpoint_every=2,
         optimizer="adamw",
