@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from sfo.models.presets import PAPER_SHAPES, paper_settings
 from sfo.models.pretrained import Pretrained
 from sfo.shapes import Field
 
@@ -27,8 +28,9 @@ class Operator(Pretrained, nn.Module):
             evenly, a component's channels side by side.
     """
 
-    PAPER: ClassVar[dict[str, dict[str, Any]]] = {}
-    """The paper's settings for each benchmark where they differ from the constructor's."""
+    PAPER: ClassVar[dict[str, dict[str, Any]] | None] = None
+    """The paper's settings for its benchmarks where they differ from the constructor's, besides
+    the channels and axes of `PAPER_SHAPES`; None: the paper does not have the model."""
 
     RECOMMENDED: ClassVar[dict[str, dict[str, Any]]] = {}
     """What the model's own `recommended` settings change for a benchmark, if it has such."""
@@ -67,12 +69,8 @@ class Operator(Pretrained, nn.Module):
             >>> sum(p.numel() for p in model.parameters())
             119304
         """
-        if benchmark not in cls.PAPER:
-            raise ValueError(
-                f"The paper has no {cls.__name__} for {benchmark!r}; it has "
-                f"{', '.join(sorted(cls.PAPER))}."
-            )
-        return cls(**{**cls.PAPER[benchmark], **overrides})
+        settings = paper_settings(cls, benchmark)
+        return cls(**{**PAPER_SHAPES[benchmark], **settings, **overrides})
 
     @classmethod
     def available(cls) -> bool:

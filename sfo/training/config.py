@@ -18,6 +18,7 @@ from pydantic import (
 
 from sfo.data.pairs import Scheme
 from sfo.models.build import Preset
+from sfo.models.presets import accepted, has_paper, paper_settings
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.physics import check_physics
 
@@ -112,14 +113,19 @@ class DataConfig(Config):
         BENCHMARKS[self.benchmark].with_options(**self.options)
         return self
 
+    @property
+    def paper_name(self) -> str | None:
+        """The paper's benchmark whose settings models take, if it has one for these data."""
+        return BENCHMARKS[self.benchmark].paper_name
+
 
 class ModelConfig(Config):
     """Which model: its registered name, and arguments of its constructor besides the channels.
 
     Args:
         name: Name of the model.
-        preset: "paper": the paper's settings for the benchmark; "recommended": our own, where
-            the model has them; "default": the constructor's.
+        preset: "paper": the paper's settings, for its benchmarks; "recommended": our own, or the
+            constructor's where the model has no better ones; "default": the constructor's.
         settings: Arguments that override the preset.
     """
 
@@ -204,12 +210,8 @@ class Experiment(Config):
     @model_validator(mode="after")
     def _served(self) -> "Experiment":
         # Before hours are spent on making data.
-        served = MODELS[self.model.name].PAPER  # type: ignore[attr-defined]
-        if BENCHMARKS[self.data.benchmark].paper_name not in served:
-            raise ValueError(
-                f"{self.model.name} does not serve {self.data.benchmark}; it serves "
-                f"{', '.join(sorted(served))}."
-            )
+        if self.model.preset == "paper":
+            paper_settings(MODELS[self.model.name], self.data.paper_name)
         if self.train.physics:
             check_physics(BENCHMARKS[self.data.benchmark])
         return self
@@ -222,14 +224,20 @@ class Experiment(Config):
         *,
         scale: Scale = "desk",
         seed: int = 0,
-        preset: Preset = "paper",
+        preset: Preset | None = None,
         settings: dict[str, Any] | None = None,
         data: dict[str, Any] | None = None,
         train: dict[str, Any] | None = None,
     ) -> "Experiment":
-        """The benchmark's protocol at a scale, with what is given here changed."""
+        """The benchmark's protocol at a scale, with what is given here changed.
+
+        Without a `preset` it is the paper's settings, or ours for what the paper does not have.
+        """
         where = DataConfig(benchmark=benchmark, scale=scale, **(data or {}))
-        what = ModelConfig(name=model, preset=preset, settings=settings or {})
+        if preset is None and model in MODELS:
+            known = has_paper(MODELS[model], where.paper_name)
+            preset = "paper" if known else "recommended"
+        what = ModelConfig(name=model, preset=preset or "paper", settings=settings or {})
         usual = {**protocol(benchmark, scale), **(PINO_WEIGHTS if model == "pino" else {})}
         how = TrainConfig(**{**usual, **(train or {})})
         return cls(data=where, model=what, train=how, seed=seed)
@@ -291,10 +299,10 @@ def protocol(benchmark: str, scale: Scale) -> dict[str, Any]:
         ({'batch_size': 1}, 10)
     """
     name = BENCHMARKS[benchmark].paper_name
-    paper = PAPER_PROTOCOL.get(name, {})
+    paper = PAPER_PROTOCOL.get(name or "", {})
     if scale == "paper":
         return paper
-    shorter = {**SHORTER[scale], **(DESK.get(name, {}) if scale == "desk" else {})}
+    shorter = {**SHORTER[scale], **(DESK.get(name or "", {}) if scale == "desk" else {})}
     batch = min(shorter["batch_size"], paper.get("batch_size", shorter["batch_size"]))
     return {**shorter, "batch_size": batch}
 
@@ -309,7 +317,10 @@ def check_settings(model: str, settings: dict[str, Any]) -> None:
     if not settings:
         return
     known = model_settings(model)
+    takes_any = accepted(MODELS[model], settings, by_any=list(settings))
     for key, value in settings.items():
+        if key not in known and key in takes_any and key not in CHANNELS:
+            continue
         if key not in known:
             raise ValueError(
                 f"Unknown setting {key!r} of {model}; known: {', '.join(sorted(known))}."
@@ -323,8 +334,12 @@ def check_settings(model: str, settings: dict[str, Any]) -> None:
 
 
 def model_settings(model: str) -> dict[str, Any]:
-    """The settings of a model and their types, from its constructor."""
-    constructor = MODELS[model].__init__  # type: ignore[misc]
-    hints = get_type_hints(constructor)
-    names = list(inspect.signature(constructor).parameters)[1:]
-    return {name: hints.get(name, Any) for name in names if name not in CHANNELS}
+    """The settings of a model and their types, from the arguments of its class or function."""
+    kind: Any = MODELS[model]
+    try:
+        hints = get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
+    except NameError:  # Annotations of a user's module that only a type checker can resolve.
+        hints = {}
+    parameters = inspect.signature(kind).parameters.values()
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return {name: hints.get(name, Any) for name in named if name not in CHANNELS}

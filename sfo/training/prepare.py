@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sfo.data.benchmarks import Benchmark
 from sfo.data.load import file_pairs, load_benchmark, load_file
 from sfo.data.pairs import Pairs, Part
 from sfo.grid import Grid
@@ -72,12 +73,19 @@ def load_pairs(experiment: Experiment, part: Part, **how: Any) -> Pairs:
         )
     file = load_file(data.file, data.stride, data.time_stride)
     found = file.benchmark
-    if found in BENCHMARKS and BENCHMARKS[found].paper_name != benchmark.paper_name:
+    variants = [b for b in BENCHMARKS if _same_equation(BENCHMARKS[b], benchmark)]
+    if found != data.benchmark and found not in variants:
         raise ValueError(
-            f"{data.file} holds {found}, but the run is on {data.benchmark}; pass a file of "
-            "that benchmark."
+            f"{data.file} holds {found if found in BENCHMARKS else 'no benchmark that is known'}, "
+            f"but the run is on {data.benchmark}; pass a file of that benchmark, or train on it as "
+            f"data of your own with --data {data.file}."
         )
     return file_pairs(file, part, data.scheme, **fields)
+
+
+def _same_equation(one: Benchmark, other: Benchmark) -> bool:
+    """Whether two benchmarks are variants of the same one of the paper's."""
+    return one.paper_name is not None and one.paper_name == other.paper_name
 
 
 def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) -> nn.Module:
@@ -97,12 +105,14 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
         torch.manual_seed(experiment.seed)
         model: nn.Module = build_model(
             experiment.model.name,
-            BENCHMARKS[experiment.data.benchmark].paper_name,
+            experiment.data.paper_name,
             preset=experiment.model.preset,
             in_channels=in_channels,
             out_channels=out_channels,
             n_dim=shape.grid.n_dim,
             train_shape=shape.grid.shape,
+            out_fields=fields,
+            periodic=shape.grid.periodic,
             **experiment.model.settings,
         )
     if experiment.train.normaliser is not None:
