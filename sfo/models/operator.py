@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from sfo.models.presets import PAPER_SHAPES, paper_settings
 from sfo.models.pretrained import Pretrained
+from sfo.models.units import Units
 from sfo.shapes import Field
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Operator(Pretrained, nn.Module):
         super().__init__()
         self.in_channels, self.out_channels, self.n_dim = in_channels, out_channels, n_dim
         self.components = components
+        self.units: Units | None = None
+        """Of the data, for a model that was trained on normalised ones; None: as they are."""
 
     def operate(self, a: Field) -> Field:
         """u for input that has been checked, one component at a time."""
@@ -56,8 +59,10 @@ class Operator(Pretrained, nn.Module):
         """
         self.check_input(x)
         samples = x.shape[0]
-        u = self.operate(x.reshape(samples * self.components, -1, *x.shape[2:]))
-        return u.reshape(samples, -1, *u.shape[2:])
+        a = x if self.units is None else self.units.to_model(x)
+        u = self.operate(a.reshape(samples * self.components, -1, *a.shape[2:]))
+        u = u.reshape(samples, -1, *u.shape[2:])
+        return u if self.units is None else self.units.from_model(u)
 
     @classmethod
     def from_paper(cls, benchmark: str, **overrides: Any) -> "Self":

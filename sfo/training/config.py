@@ -1,26 +1,27 @@
 """What a run is: data, model and training, validated, frozen, and the same after a trip to JSON."""
 
 import hashlib
-import inspect
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationError,
+    model_serializer,
     model_validator,
 )
 
+from sfo.data.arrays import Arrays, share_split
 from sfo.data.pairs import Scheme
 from sfo.models.build import Preset
-from sfo.models.presets import accepted, has_paper, paper_settings
+from sfo.models.presets import has_paper, paper_settings
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.physics import check_physics
+from sfo.training.settings import check_settings
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -83,11 +84,52 @@ class Config(BaseModel):
         return ConfigError(f"{rule}, got {first['input']!r}.", where)
 
 
+class ArraysConfig(Config):
+    """What a run knows of data of the user's own; where they are is not part of it.
+
+    Args:
+        sha256: Fingerprint of all numbers, see `Arrays.check`.
+        samples: Number of samples.
+        in_channels, out_channels: Channels of a and u.
+        grid: Points of both, as `Grid.to_dict` has them.
+        times: Times of u's frames.
+        names: Names of u's fields.
+        inputs: Names of a's fields.
+        validation: Share of the samples that select the best epoch; as many are reported.
+    """
+
+    sha256: str
+    samples: Positive
+    in_channels: Positive
+    out_channels: Positive
+    grid: Plain
+    times: list[float]
+    names: list[str]
+    inputs: list[str]
+    validation: float = 0.1
+
+    @classmethod
+    def of(cls, arrays: Arrays, validation: float = 0.1) -> "ArraysConfig":
+        """Of arrays, all of whose numbers are gone through."""
+        share_split(len(arrays), validation)
+        return cls(
+            sha256=arrays.check(),
+            samples=len(arrays),
+            in_channels=arrays.a.shape[1],
+            out_channels=arrays.u.shape[1],
+            grid=arrays.grid.to_dict(),
+            times=list(arrays.times),
+            names=list(arrays.names),
+            inputs=list(arrays.inputs),
+            validation=validation,
+        )
+
+
 class DataConfig(Config):
     """Which pairs. `file` overrides the generated set with a file on disk.
 
     Args:
-        benchmark: Name of the benchmark.
+        benchmark: Name of the benchmark, or of the user's own data.
         scale: Size of the generated set.
         samples: How many samples in all; None: as the scale says.
         seed: Of the data.
@@ -96,6 +138,7 @@ class DataConfig(Config):
         time_stride: Take every `time_stride`-th frame.
         file: A data file to use instead of a generated one.
         options: Of the benchmark, and constants of its equation.
+        arrays: For data of the user's own, what is known of them; None: the benchmark's.
     """
 
     benchmark: str
@@ -107,16 +150,34 @@ class DataConfig(Config):
     time_stride: Positive = 1
     file: str | None = None
     options: Plain = {}
+    arrays: ArraysConfig | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, dump: Any) -> dict[str, Any]:
+        # What was written before there were arrays stays the same to the byte.
+        entries = dump(self)
+        if self.arrays is None:
+            entries.pop("arrays", None)
+        return entries
 
     @model_validator(mode="after")
     def _known(self) -> "DataConfig":
+        if self.arrays is not None:
+            own = {"benchmark", "arrays"}
+            for key, field in type(self).model_fields.items():
+                if key not in own and getattr(self, key) != field.default:
+                    raise ValueError(
+                        f"`{key}` is for benchmarks, not for data of your own, got "
+                        f"{getattr(self, key)!r}; leave it out."
+                    )
+            return self
         BENCHMARKS[self.benchmark].with_options(**self.options)
         return self
 
     @property
     def paper_name(self) -> str | None:
         """The paper's benchmark whose settings models take, if it has one for these data."""
-        return BENCHMARKS[self.benchmark].paper_name
+        return None if self.arrays is not None else BENCHMARKS[self.benchmark].paper_name
 
 
 class ModelConfig(Config):
@@ -213,6 +274,11 @@ class Experiment(Config):
         if self.model.preset == "paper":
             paper_settings(MODELS[self.model.name], self.data.paper_name)
         if self.train.physics:
+            if self.data.arrays is not None:
+                raise ValueError(
+                    "`physics` needs the equation of a benchmark, which data of your own do not "
+                    f"have, got {self.train.physics}; use physics=0."
+                )
             check_physics(BENCHMARKS[self.data.benchmark])
         return self
 
@@ -305,41 +371,3 @@ def protocol(benchmark: str, scale: Scale) -> dict[str, Any]:
     shorter = {**SHORTER[scale], **(DESK.get(name or "", {}) if scale == "desk" else {})}
     batch = min(shorter["batch_size"], paper.get("batch_size", shorter["batch_size"]))
     return {**shorter, "batch_size": batch}
-
-
-CHANNELS = ("in_channels", "out_channels", "n_dim")
-"""Arguments of every model that the data decide."""
-
-
-def check_settings(model: str, settings: dict[str, Any]) -> None:
-    """Refuse settings that the model's constructor does not have, or of another type."""
-    MODELS[model]  # A wrong name is answered with the right ones.
-    if not settings:
-        return
-    known = model_settings(model)
-    takes_any = accepted(MODELS[model], settings, by_any=list(settings))
-    for key, value in settings.items():
-        if key not in known and key in takes_any and key not in CHANNELS:
-            continue
-        if key not in known:
-            raise ValueError(
-                f"Unknown setting {key!r} of {model}; known: {', '.join(sorted(known))}."
-            )
-        try:
-            # As JSON: that has lists where the constructor has tuples.
-            TypeAdapter(known[key]).validate_json(json.dumps(value), strict=True)
-        except ValidationError as error:
-            rule = error.errors()[0]["msg"].replace("Input should", "must")
-            raise ValueError(f"`{key}` of {model} {rule}, got {value!r}.") from None
-
-
-def model_settings(model: str) -> dict[str, Any]:
-    """The settings of a model and their types, from the arguments of its class or function."""
-    kind: Any = MODELS[model]
-    try:
-        hints = get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
-    except NameError:  # Annotations of a user's module that only a type checker can resolve.
-        hints = {}
-    parameters = inspect.signature(kind).parameters.values()
-    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    return {name: hints.get(name, Any) for name in named if name not in CHANNELS}
