@@ -1,9 +1,38 @@
 """The Spectral Filtering Operator: neural operators in the eigenbasis of the Hilbert matrix."""
 
-from sfo.data import load_benchmark, load_file
+from typing import TYPE_CHECKING, Any
+
+from sfo.data import Arrays, load_benchmark, load_file, open_data
+from sfo.grid import Grid
 from sfo.models import SFO
 from sfo.models.build import build_model
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
-__all__ = ["BASES", "BENCHMARKS", "MODELS", "SFO", "build_model", "load_benchmark", "load_file"]
+if TYPE_CHECKING:
+    from sfo.experiments.own import FinishedRun, fit, load_run
+
+__all__ = [
+    "BASES",
+    "BENCHMARKS",
+    "MODELS",
+    "SFO",
+    "Arrays",
+    "FinishedRun",
+    "Grid",
+    "build_model",
+    "fit",
+    "load_benchmark",
+    "load_file",
+    "load_run",
+    "open_data",
+]
 __version__ = "0.3.0"
+
+
+def __getattr__(name: str) -> Any:
+    # What trains takes a second to import, and is not needed by those who use a model.
+    if name in ("FinishedRun", "fit", "load_run"):
+        from sfo.experiments import own
+
+        return getattr(own, name)
+    raise AttributeError(f"module 'sfo' has no attribute {name!r}")

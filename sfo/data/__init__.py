@@ -1,6 +1,7 @@
 """Data: trajectories, files, generation and pairs."""
 
 from sfo.data import catalogue as catalogue
+from sfo.data.arrays import Arrays
 from sfo.data.hdf5 import DataFile, DataFileError
 from sfo.data.load import (
     benchmark_path,
@@ -11,9 +12,11 @@ from sfo.data.load import (
     load_file,
 )
 from sfo.data.pairs import Pairs, Split
+from sfo.data.sources import open_data
 from sfo.data.trajectories import Trajectories
 
 __all__ = [
+    "Arrays",
     "DataFile",
     "DataFileError",
     "Pairs",
@@ -25,4 +28,5 @@ __all__ = [
     "file_split",
     "load_benchmark",
     "load_file",
+    "open_data",
 ]

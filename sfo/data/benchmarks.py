@@ -49,8 +49,9 @@ class Benchmark(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    paper_name: ClassVar[str]
-    """The benchmark of the paper whose settings models take, for variants another than `name`."""
+    paper_name: ClassVar[str | None] = None
+    """The benchmark of the paper whose settings models take, for variants another than `name`;
+    None: one that the paper does not have."""
     layout: ClassVar[Layout]
     scales: ClassVar[dict[str, Scale]]
     names: ClassVar[tuple[str, ...]] = ("u",)

@@ -27,8 +27,8 @@ class Pairs:
     field names[c] at times[t]. The solution includes the input's frames.
 
     Args:
-        a: Inputs.
-        u: Solutions.
+        a: Inputs, a tensor or `Rows` that are read as they are asked for.
+        u: Solutions, likewise.
         grid: Of both.
         ids: Where each sample stands in its file.
         times: Of u's frames.

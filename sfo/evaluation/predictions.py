@@ -30,6 +30,9 @@ def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float])
         low, high, colours = _range(truth)
         difference = guess - truth
         off = float(np.abs(difference).max()) or 1.0
+        if pairs.grid.n_dim == 1 and pairs.n_times == 1:
+            _draw_lines(line, pairs, title, truth[0], guess[0], int(row), errors[row])
+            continue
         for axes, name, values, limits, cmap in (
             (line[0], f"{title}: sample {pairs.ids[row]}", truth, (low, high), colours),
             (line[1], f"prediction ({100 * errors[row]:.3g} %)", guess, (low, high), colours),
@@ -54,6 +57,28 @@ def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float])
         what = f"{pairs.names[0]} at t = {pairs.times[-1]:.3g}{plane}"
     figure.suptitle(f"{pairs.benchmark}: {what}", fontsize="medium")
     return figure
+
+
+def _draw_lines(
+    axes: np.ndarray,
+    pairs: Pairs,
+    title: str,
+    truth: np.ndarray,
+    guess: np.ndarray,
+    row: int,
+    error: float,
+) -> None:
+    """A steady solution on one axis, beside its prediction and their difference."""
+    x = pairs.grid.coordinates()[0].numpy()
+    for panel, name, values in (
+        (axes[0], f"{title}: sample {pairs.ids[row]}", truth),
+        (axes[1], f"prediction ({100 * error:.3g} %)", guess),
+        (axes[2], "error", guess - truth),
+    ):
+        panel.plot(x, values)
+        panel.set_title(name, fontsize="medium")
+        panel.set(xlabel="x")
+    axes[1].sharey(axes[0])
 
 
 def _plane(pairs: Pairs, trajectory: Tensor) -> np.ndarray:

@@ -3,7 +3,8 @@
 import json
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,24 @@ import numpy as np
 import torch
 from torch import nn
 
+from sfo.data.arrays import Arrays
 from sfo.data.generate import generate
 from sfo.data.load import benchmark_path, file_pairs, load_file
 from sfo.data.pairs import Pairs, Part
+from sfo.data.sources import open_data
 from sfo.evaluation.cost import count_parameters, measure_cost
 from sfo.evaluation.errors import Errors, evaluate, to_model
 from sfo.experiments.record import Record
-from sfo.registry import BENCHMARKS
+from sfo.models.operator import Operator
+from sfo.models.pretrained import RUN_MODEL
+from sfo.registry import BENCHMARKS, MODELS
 from sfo.shapes import Field
 from sfo.training.config import Experiment
 from sfo.training.fit import Run, Status, fit, load_best
 from sfo.training.folder import RunFolder
-from sfo.training.prepare import load_pairs
+from sfo.training.prepare import DataShape, check_arrays, load_pairs
 from sfo.training.processes import in_first
+from sfo.training.wrappers import Normalised
 
 EVALUATION_BATCH = 10
 
@@ -34,6 +40,8 @@ def run(
     out: str | os.PathLike[str],
     *,
     resume: Any = False,
+    arrays: Arrays | None = None,
+    plugins: Sequence[str] = (),
     cost: bool = True,
     picture: bool = True,
     progress: Callable[[Status], None] | None = None,
@@ -47,30 +55,97 @@ def run(
         experiment: What to do.
         out: The run's folder.
         resume: Go on with a run that was begun; see `fit`.
+        arrays: Data of the user's own, for an experiment with such.
+        plugins: What the run needs of the user's own modules, to be loaded again.
         cost: Also measure seconds, memory and FLOPs, which takes some seconds.
         picture: Also draw the best, the median and the worst test sample.
         progress: Told after every step.
         fabric: Accelerator, devices, … as `fit` has them.
     """
-    trained = fit(experiment, Path(out), resume=resume, progress=progress, **fabric)
-    return in_first(trained.fabric, lambda: _finish(trained, cost=cost, picture=picture))
+    given: dict[str, Any] = {}
+    sources: dict[str, Any] = {"plugins": list(plugins)} if plugins else {}
+    if arrays is not None:
+        given = {part: load_pairs(experiment, part, arrays=arrays) for part in TRAINED}
+        if arrays.path is not None:
+            sources["data"] = str(arrays.path)
+    trained = fit(
+        experiment, Path(out), resume=resume, progress=progress, sources=sources, **given, **fabric
+    )
+    return in_first(trained.fabric, lambda: _finish(trained, arrays, cost=cost, picture=picture))
 
 
-def _finish(trained: Run, *, cost: bool, picture: bool) -> Record:
+TRAINED: tuple[Part, Part] = ("train", "validation")
+
+
+def _finish(trained: Run, arrays: Arrays | None, *, cost: bool, picture: bool) -> Record:
     """Evaluate a trained model, and leave what there is to say of it in the run's folder."""
-    test = load_pairs(trained.experiment, "test")
+    test = load_pairs(trained.experiment, "test", arrays=arrays)
     record = measure(trained, test)
     folder = RunFolder(trained.folder)
     if cost:
         folder.write("cost.json", json.dumps(_cost(trained, test), indent=1) + "\n")
     if picture:
-        from sfo.evaluation.predictions import prediction_figure
-
-        figure = prediction_figure(test, predict(trained.model, test.a), record.errors.per_sample)
-        figure.savefig(folder.path / "predictions.png", dpi=110)
+        draw(trained.model, test, folder.path / "predictions.png", record.errors.per_sample)
+        save_model(trained.model, folder)
     # Last: a run with a Record is finished.
     record.save(folder.path / "record.json")
     return record
+
+
+def draw(
+    model: nn.Module,
+    pairs: Pairs,
+    path: str | os.PathLike[str],
+    errors: Sequence[float] | None = None,
+) -> Path:
+    """Draw the best, the median and the worst sample; `errors` are those of all, if known."""
+    from sfo.evaluation.predictions import prediction_figure
+
+    if errors is None:
+        errors = evaluate_pairs(model, pairs).per_sample
+    order = np.argsort(errors)
+    chosen = [int(order[0]), int(order[len(order) // 2]), int(order[-1])]
+    few = pairs[chosen]
+    figure = prediction_figure(few, predict(model, few.a), [errors[i] for i in chosen])
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    return path
+
+
+def exported(model: nn.Module) -> nn.Module:
+    """A run's model as a user wants it: units of the data inside of the model, if it has any."""
+    return model.absorbed() if isinstance(model, Normalised) else model
+
+
+def save_model(model: nn.Module, folder: RunFolder) -> None:
+    """Leave the best model where `from_pretrained` finds it, if it is one that it can read."""
+    model = exported(deepcopy(model))
+    if isinstance(model, Operator) and type(model) in map(MODELS.__getitem__, MODELS):
+        model.save_pretrained(folder.path / RUN_MODEL)
+
+
+def run_arrays(
+    folder: RunFolder, experiment: Experiment, file: str | os.PathLike[str] | None = None
+) -> Arrays:
+    """The arrays that a run was trained on, where they were or are said to be now.
+
+    A run whose data are gone, or are others, is refused in one sentence.
+    """
+    path = file or folder.sources().get("data")
+    if path is None:
+        raise ValueError(
+            f"{folder} was trained on arrays in memory, which must be given again: call sfo.fit "
+            "with them and the same folder, or pass a file with them as --data."
+        )
+    if not Path(path).exists():
+        raise ValueError(f"The data of {folder} are gone: {path} does not exist; pass --data.")
+    known = DataShape.of_arrays(experiment.data.arrays)  # type: ignore[arg-type]
+    n_input = experiment.train.rollout or 1
+    arrays = open_data(path, n_input=n_input, name=None)
+    arrays = arrays.described_by(known.grid, known.times, known.names, known.inputs)
+    check_arrays(experiment, replace(arrays, name=experiment.data.benchmark))
+    return replace(arrays, name=experiment.data.benchmark)
 
 
 def measure(trained: Run, test: Pairs) -> Record:

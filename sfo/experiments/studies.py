@@ -11,6 +11,7 @@ from typing import Any
 from sfo.experiments import paper
 from sfo.experiments.study import Cell, Study
 from sfo.models.build import Preset
+from sfo.models.presets import paper_settings
 from sfo.models.sfo import SFO
 from sfo.registry import BENCHMARKS, Registry
 from sfo.training.config import Experiment, Scale
@@ -111,8 +112,8 @@ def _preset(benchmark: str, scale: Scale) -> dict[str, Any]:
     """The paper's SFO for a benchmark, on the grid of a scale."""
     arguments = inspect.signature(SFO).parameters
     shape = [points(benchmark, scale)]
-    paper_settings = SFO.on_grid(SFO.PAPER[benchmark], shape)
-    return {k: v.default for k, v in arguments.items()} | paper_settings
+    settings = SFO.on_grid(paper_settings(SFO, benchmark), shape)
+    return {k: v.default for k, v in arguments.items()} | settings
 
 
 def subsample_cells(scale: Scale, seeds: int) -> list[Cell]:

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from sfo.checks import check_choice
 from sfo.models.blocks import coordinates
 from sfo.models.operator import Operator
+from sfo.models.presets import ONE_AXIS
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
@@ -74,13 +75,10 @@ class DeepONet(Operator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101, train_shape=(256,)),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101, train_shape=(256,)),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101, train_shape=(256,)),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101, train_shape=(256,)),
+        **{name: dict(train_shape=(256,)) for name in ONE_AXIS},
         # Not the paper's query, see above.
-        "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2, train_shape=(128, 128)),
-        "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, train_shape=(32, 32, 32)),
+        "shallow_water": dict(train_shape=(128, 128)),
+        "maxwell": dict(train_shape=(32, 32, 32)),
     }
 
     def __init__(

@@ -77,19 +77,8 @@ class FNO(LayeredOperator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101),
-        # The water's height alone, at the first and at all 101 steps.
-        "shallow_water": dict(
-            in_channels=1, out_channels=101, n_dim=2, n_modes=12, hidden_channels=20
-        ),
-        # Two input and eight output steps of the six components of (E, H).
+        "shallow_water": dict(n_modes=12, hidden_channels=20),
         "maxwell": dict(
-            in_channels=12,
-            out_channels=48,
-            n_dim=3,
             n_modes=8,
             hidden_channels=20,
             padding=(0, 0, 6),

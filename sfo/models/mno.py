@@ -135,20 +135,8 @@ class MNO(Operator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101),
-        "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2, n_layers=6, mlp_ratio=2),
-        # Two input and eight output steps of the six components of (E, H).
-        "maxwell": dict(
-            in_channels=12,
-            out_channels=48,
-            n_dim=3,
-            hidden_channels=512,
-            n_layers=4,
-            coordinates=False,
-        ),
+        "shallow_water": dict(n_layers=6, mlp_ratio=2),
+        "maxwell": dict(hidden_channels=512, n_layers=4, coordinates=False),
     }
 
     def __init__(

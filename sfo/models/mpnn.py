@@ -14,6 +14,7 @@ from sfo.models.blocks import Pointwise, coordinates
 from sfo.models.message_sums import MessageSums, message_sums_by_definition
 from sfo.models.neighbourhood import Edges, Neighbourhood, Neighbours, Points
 from sfo.models.operator import Operator
+from sfo.models.presets import ONE_AXIS
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
@@ -125,14 +126,9 @@ class MPNN(Operator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101, start=(0,)),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101, start=(0,)),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101, start=(0,)),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101, start=(0,)),
-        # Without a start, for its data may hold other fields than the height.
-        "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
-        # Two input and eight output steps of the six components of (E, H).
-        "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, start=(0, 2, 4, 6, 8, 10)),
+        # Shallow water without a start, because its data may hold other fields than the height.
+        **{name: dict(start=(0,)) for name in ONE_AXIS},
+        "maxwell": dict(start=(0, 2, 4, 6, 8, 10)),
     }
 
     def __init__(

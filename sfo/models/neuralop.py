@@ -66,21 +66,8 @@ class NeuralopFNO(Peer):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101),
-        "shallow_water": dict(
-            in_channels=1, out_channels=101, n_dim=2, n_modes=12, hidden_channels=20
-        ),
-        "maxwell": dict(
-            in_channels=12,
-            out_channels=48,
-            n_dim=3,
-            n_modes=8,
-            hidden_channels=20,
-            coordinates=False,
-        ),
+        "shallow_water": dict(n_modes=12, hidden_channels=20),
+        "maxwell": dict(n_modes=8, hidden_channels=20, coordinates=False),
     }
     """Widths and modes of the paper's FNO; its parameters' number is not this one's."""
 
@@ -139,21 +126,8 @@ class NeuralopUNO(Peer):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101),
-        "shallow_water": dict(
-            in_channels=1,
-            out_channels=101,
-            n_dim=2,
-            n_modes=(17, 7, 7, 7, 17),
-            hidden_channels=30,
-        ),
+        "shallow_water": dict(n_modes=(17, 7, 7, 7, 17), hidden_channels=30),
         "maxwell": dict(
-            in_channels=12,
-            out_channels=48,
-            n_dim=3,
             n_modes=((16, 16, 9), (8, 8, 4), (8, 8, 4), (8, 8, 4), (16, 16, 9)),
             hidden_channels=32,
             coordinates=False,

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from sfo.models.presets import PAPER_SHAPES, paper_settings
 from sfo.models.pretrained import Pretrained
+from sfo.models.units import Units
 from sfo.shapes import Field
 
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ class Operator(Pretrained, nn.Module):
             evenly, a component's channels side by side.
     """
 
-    PAPER: ClassVar[dict[str, dict[str, Any]]] = {}
-    """The paper's settings for each benchmark where they differ from the constructor's."""
+    PAPER: ClassVar[dict[str, dict[str, Any]] | None] = None
+    """The paper's settings for its benchmarks where they differ from the constructor's, besides
+    the channels and axes of `PAPER_SHAPES`; None: the paper does not have the model."""
 
     RECOMMENDED: ClassVar[dict[str, dict[str, Any]]] = {}
     """What the model's own `recommended` settings change for a benchmark, if it has such."""
@@ -42,6 +45,8 @@ class Operator(Pretrained, nn.Module):
         super().__init__()
         self.in_channels, self.out_channels, self.n_dim = in_channels, out_channels, n_dim
         self.components = components
+        self.units: Units | None = None
+        """Of the data, for a model that was trained on normalised ones; None: as they are."""
 
     def operate(self, a: Field) -> Field:
         """u for input that has been checked, one component at a time."""
@@ -54,8 +59,10 @@ class Operator(Pretrained, nn.Module):
         """
         self.check_input(x)
         samples = x.shape[0]
-        u = self.operate(x.reshape(samples * self.components, -1, *x.shape[2:]))
-        return u.reshape(samples, -1, *u.shape[2:])
+        a = x if self.units is None else self.units.to_model(x)
+        u = self.operate(a.reshape(samples * self.components, -1, *a.shape[2:]))
+        u = u.reshape(samples, -1, *u.shape[2:])
+        return u if self.units is None else self.units.from_model(u)
 
     @classmethod
     def from_paper(cls, benchmark: str, **overrides: Any) -> "Self":
@@ -67,12 +74,8 @@ class Operator(Pretrained, nn.Module):
             >>> sum(p.numel() for p in model.parameters())
             119304
         """
-        if benchmark not in cls.PAPER:
-            raise ValueError(
-                f"The paper has no {cls.__name__} for {benchmark!r}; it has "
-                f"{', '.join(sorted(cls.PAPER))}."
-            )
-        return cls(**{**cls.PAPER[benchmark], **overrides})
+        settings = paper_settings(cls, benchmark)
+        return cls(**{**PAPER_SHAPES[benchmark], **settings, **overrides})
 
     @classmethod
     def available(cls) -> bool:

@@ -13,11 +13,14 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor, nn
 
+from sfo.models.units import Units
 from sfo.registry import MODELS
 
 FORMAT = "sfo-torch model"
 VERSION = 1
 CONFIG = "config.json"
+RUN_MODEL = "model"
+"""Where a run's folder has its best model."""
 
 M = TypeVar("M", bound="Pretrained")
 
@@ -29,10 +32,12 @@ class PretrainedError(ValueError):
 class Pretrained:
     """Gives a registered model `save_pretrained` and `from_pretrained`.
 
-    A model class sets `self.arguments`, the constructor's arguments as JSON can hold them.
+    A model class sets `self.arguments`, the constructor's arguments as JSON can hold them, and
+    `self.units` to None or to `Units` of the data that it was trained on.
     """
 
     arguments: dict[str, Any]
+    units: Units | None
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the model to a folder: `config.json` and one safetensors file.
@@ -58,6 +63,8 @@ class Pretrained:
             "weights": name,
             "sha256": digest,
         }
+        if self.units is not None:
+            config["units"] = [self.units.a_mean.shape[1], self.units.u_mean.shape[1]]
         write_atomically(folder / name, weights)
         write_atomically(folder / CONFIG, json.dumps(config, indent=2).encode() + b"\n")
         for stale in folder.glob("weights-*.safetensors"):
@@ -67,8 +74,20 @@ class Pretrained:
 
     @classmethod
     def from_pretrained(cls: type[M], folder: str | os.PathLike[str]) -> M:
-        """Read a model that `save_pretrained` wrote, or say why the folder is refused."""
+        """Read a model that `save_pretrained` wrote, or say why the folder is refused.
+
+        Args:
+            folder: Where the model was saved, or the folder of a finished run, whose best model
+                is in its subfolder `model`.
+        """
         folder = Path(folder)
+        if (folder / "experiment.json").exists():
+            folder = folder / RUN_MODEL
+            if not (folder / CONFIG).exists():
+                raise PretrainedError(
+                    f"The run {folder.parent} holds no model to load: it is not finished, or its "
+                    "model has no `save_pretrained`. Use sfo.load_run."
+                )
         config = _read_config(folder)
         path = folder / config["weights"]
         try:
@@ -94,7 +113,11 @@ class Pretrained:
                 f"{model_class.__name__}.from_pretrained."
             )
         try:
-            model = model_class(**config["arguments"]).to(getattr(torch, config["dtype"]))
+            model = model_class(**config["arguments"])
+            if "units" in config:
+                channels_in, channels_out = config["units"]
+                model.units = Units(channels_in, channels_out, model.n_dim)
+            model = model.to(getattr(torch, config["dtype"]))
             model.load_state_dict(_as_in(model, load_safetensors(weights)))
         except (TypeError, ValueError, AttributeError, SafetensorError, RuntimeError) as error:
             reason = str(error).strip().splitlines()[0]

@@ -109,13 +109,9 @@ class SFO(LayeredOperator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101, n_modes=16),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101, hidden_channels=32),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101),
-        "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
-        # Two input and eight output steps of the six components of (E, H).
-        "maxwell": dict(in_channels=12, out_channels=48, n_dim=3, hidden_channels=32, components=6),
+        "allen_cahn": dict(n_modes=16),
+        "diffusion_sorption": dict(hidden_channels=32),
+        "maxwell": dict(hidden_channels=32, components=6),
     }
 
     RECOMMENDED: ClassVar[dict[str, dict[str, Any]]] = {

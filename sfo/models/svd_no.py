@@ -137,11 +137,9 @@ class SVDNO(Operator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101, network="lstm"),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101, network_layers=6),
+        "allen_cahn": dict(network="lstm"),
+        "diffusion_sorption": dict(network_layers=6),
         "diffusion_reaction": dict(
-            in_channels=1,
-            out_channels=101,
             n_modes=3,
             hidden_channels=512,
             network="lstm",
@@ -149,26 +147,17 @@ class SVDNO(Operator):
             network_layers=3,
         ),
         "cahn_hilliard": dict(
-            in_channels=1,
-            out_channels=101,
             hidden_channels=64,
             network_channels=5,
             network_layers=2,
         ),
         "shallow_water": dict(
-            in_channels=1,
-            out_channels=101,
-            n_dim=2,
             n_modes=4,
             hidden_channels=512,
             network_channels=64,
             network_layers=3,
         ),
-        # Two input and eight output steps of the six components of (E, H).
         "maxwell": dict(
-            in_channels=12,
-            out_channels=48,
-            n_dim=3,
             n_modes=4,
             hidden_channels=64,
             network_channels=64,

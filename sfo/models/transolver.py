@@ -10,14 +10,12 @@ from sfo.checks import check_choice
 from sfo.models.blocks import ChannelNorm, Lift, Pointwise, two_layers
 from sfo.models.blocks import coordinates as grid_coordinates
 from sfo.models.operator import LayeredOperator, split_components
+from sfo.models.presets import ONE_AXIS
 from sfo.models.slice_attention import slice_attention
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
 Projection = Literal["conv", "pointwise"]
-
-# The paper's four problems on a line.
-LINE = dict(in_channels=1, out_channels=101, n_slices=128, reference_points=8)
 
 
 class PhysicsAttention(nn.Module):
@@ -167,23 +165,9 @@ class Transolver(LayeredOperator):
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": LINE,
-        "diffusion_sorption": LINE,
-        "diffusion_reaction": LINE,
-        "cahn_hilliard": LINE,
-        "shallow_water": dict(
-            in_channels=1, out_channels=101, n_dim=2, n_layers=6, n_heads=4, mlp_ratio=2
-        ),
-        # Two input and eight output steps of the six components of (E, H).
-        "maxwell": dict(
-            in_channels=12,
-            out_channels=48,
-            n_dim=3,
-            hidden_channels=128,
-            n_layers=4,
-            n_slices=32,
-            mlp_ratio=4,
-        ),
+        **{name: dict(n_slices=128, reference_points=8) for name in ONE_AXIS},
+        "shallow_water": dict(n_layers=6, n_heads=4, mlp_ratio=2),
+        "maxwell": dict(hidden_channels=128, n_layers=4, n_slices=32, mlp_ratio=4),
     }
 
     def __init__(

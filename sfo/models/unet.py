@@ -52,14 +52,7 @@ class UNet(Operator):
         2711109
     """
 
-    PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "allen_cahn": dict(in_channels=1, out_channels=101),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101),
-        "shallow_water": dict(in_channels=1, out_channels=101, n_dim=2),
-        "maxwell": dict(in_channels=12, out_channels=48, n_dim=3),
-    }
+    PAPER: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from sfo.checks import check_choice
 from sfo.models.blocks import Lift, Pointwise
 from sfo.models.fno import for_each_axis
 from sfo.models.operator import Operator, split_components
+from sfo.models.presets import ONE_AXIS
 from sfo.models.spectral_conv import FourierModes, SpectralConv, low_pass, pad
 from sfo.registry import MODELS
 from sfo.shapes import Field
@@ -81,27 +82,12 @@ class UNO(Operator):
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
         # The paper's table says 1,097,051. No choice of modes that fits 256 points gives that at
         # this width: these settings have 109,051 parameters, 109,571 with norm="all".
-        "allen_cahn": dict(in_channels=1, out_channels=101, norm=None),
-        "diffusion_sorption": dict(in_channels=1, out_channels=101, norm=None),
-        "diffusion_reaction": dict(in_channels=1, out_channels=101, norm=None),
-        "cahn_hilliard": dict(in_channels=1, out_channels=101, norm=None),
-        # The water's height alone, at the first and at all 101 steps.
-        "shallow_water": dict(
-            in_channels=1,
-            out_channels=101,
-            n_dim=2,
-            n_modes=(17, 7, 7, 7, 17),
-            hidden_channels=30,
-            padding=6,
-        ),
-        # Two input and eight output steps of the six components of (E, H). The paper's count
-        # tells how many modes a block has, not their split among the axes; and they are more
-        # than its grids of 18 and 9 points have frequencies. On 32³ points, 28.5 million of the
-        # 90.1 million spectral weights are in use.
+        **{name: dict(norm=None) for name in ONE_AXIS},
+        "shallow_water": dict(n_modes=(17, 7, 7, 7, 17), hidden_channels=30, padding=6),
+        # The paper's count tells how many modes a block has, not their split among the axes; and
+        # they are more than its grids of 18 and 9 points have frequencies. On 32³ points, 28.5
+        # million of the 90.1 million spectral weights are in use.
         "maxwell": dict(
-            in_channels=12,
-            out_channels=48,
-            n_dim=3,
             n_modes=((16, 16, 9), (8, 8, 4), (8, 8, 4), (8, 8, 4), (16, 16, 9)),
             hidden_channels=32,
             padding=5,

@@ -1,25 +1,27 @@
 """What a run is: data, model and training, validated, frozen, and the same after a trip to JSON."""
 
 import hashlib
-import inspect
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationError,
+    model_serializer,
     model_validator,
 )
 
+from sfo.data.arrays import Arrays, share_split
 from sfo.data.pairs import Scheme
 from sfo.models.build import Preset
+from sfo.models.presets import has_paper, paper_settings
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.physics import check_physics
+from sfo.training.settings import check_settings
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -82,11 +84,52 @@ class Config(BaseModel):
         return ConfigError(f"{rule}, got {first['input']!r}.", where)
 
 
+class ArraysConfig(Config):
+    """What a run knows of data of the user's own; where they are is not part of it.
+
+    Args:
+        sha256: Fingerprint of all numbers, see `Arrays.check`.
+        samples: Number of samples.
+        in_channels, out_channels: Channels of a and u.
+        grid: Points of both, as `Grid.to_dict` has them.
+        times: Times of u's frames.
+        names: Names of u's fields.
+        inputs: Names of a's fields.
+        validation: Share of the samples that select the best epoch; as many are reported.
+    """
+
+    sha256: str
+    samples: Positive
+    in_channels: Positive
+    out_channels: Positive
+    grid: Plain
+    times: list[float]
+    names: list[str]
+    inputs: list[str]
+    validation: float = 0.1
+
+    @classmethod
+    def of(cls, arrays: Arrays, validation: float = 0.1) -> "ArraysConfig":
+        """Of arrays, all of whose numbers are gone through."""
+        share_split(len(arrays), validation)
+        return cls(
+            sha256=arrays.check(),
+            samples=len(arrays),
+            in_channels=arrays.a.shape[1],
+            out_channels=arrays.u.shape[1],
+            grid=arrays.grid.to_dict(),
+            times=list(arrays.times),
+            names=list(arrays.names),
+            inputs=list(arrays.inputs),
+            validation=validation,
+        )
+
+
 class DataConfig(Config):
     """Which pairs. `file` overrides the generated set with a file on disk.
 
     Args:
-        benchmark: Name of the benchmark.
+        benchmark: Name of the benchmark, or of the user's own data.
         scale: Size of the generated set.
         samples: How many samples in all; None: as the scale says.
         seed: Of the data.
@@ -95,6 +138,7 @@ class DataConfig(Config):
         time_stride: Take every `time_stride`-th frame.
         file: A data file to use instead of a generated one.
         options: Of the benchmark, and constants of its equation.
+        arrays: For data of the user's own, what is known of them; None: the benchmark's.
     """
 
     benchmark: str
@@ -106,11 +150,34 @@ class DataConfig(Config):
     time_stride: Positive = 1
     file: str | None = None
     options: Plain = {}
+    arrays: ArraysConfig | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, dump: Any) -> dict[str, Any]:
+        # What was written before there were arrays stays the same to the byte.
+        entries = dump(self)
+        if self.arrays is None:
+            entries.pop("arrays", None)
+        return entries
 
     @model_validator(mode="after")
     def _known(self) -> "DataConfig":
+        if self.arrays is not None:
+            own = {"benchmark", "arrays"}
+            for key, field in type(self).model_fields.items():
+                if key not in own and getattr(self, key) != field.default:
+                    raise ValueError(
+                        f"`{key}` is for benchmarks, not for data of your own, got "
+                        f"{getattr(self, key)!r}; leave it out."
+                    )
+            return self
         BENCHMARKS[self.benchmark].with_options(**self.options)
         return self
+
+    @property
+    def paper_name(self) -> str | None:
+        """The paper's benchmark whose settings models take, if it has one for these data."""
+        return None if self.arrays is not None else BENCHMARKS[self.benchmark].paper_name
 
 
 class ModelConfig(Config):
@@ -118,8 +185,8 @@ class ModelConfig(Config):
 
     Args:
         name: Name of the model.
-        preset: "paper": the paper's settings for the benchmark; "recommended": our own, where
-            the model has them; "default": the constructor's.
+        preset: "paper": the paper's settings, for its benchmarks; "recommended": our own, or the
+            constructor's where the model has no better ones; "default": the constructor's.
         settings: Arguments that override the preset.
     """
 
@@ -205,13 +272,14 @@ class Experiment(Config):
     @model_validator(mode="after")
     def _served(self) -> "Experiment":
         # Before hours are spent on making data.
-        served = MODELS[self.model.name].PAPER  # type: ignore[attr-defined]
-        if BENCHMARKS[self.data.benchmark].paper_name not in served:
-            raise ValueError(
-                f"{self.model.name} does not serve {self.data.benchmark}; it serves "
-                f"{', '.join(sorted(served))}."
-            )
+        if self.model.preset == "paper":
+            paper_settings(MODELS[self.model.name], self.data.paper_name)
         if self.train.physics:
+            if self.data.arrays is not None:
+                raise ValueError(
+                    "`physics` needs the equation of a benchmark, which data of your own do not "
+                    f"have, got {self.train.physics}; use physics=0."
+                )
             check_physics(BENCHMARKS[self.data.benchmark])
         return self
 
@@ -223,14 +291,20 @@ class Experiment(Config):
         *,
         scale: Scale = "desk",
         seed: int = 0,
-        preset: Preset = "paper",
+        preset: Preset | None = None,
         settings: dict[str, Any] | None = None,
         data: dict[str, Any] | None = None,
         train: dict[str, Any] | None = None,
     ) -> "Experiment":
-        """The benchmark's protocol at a scale, with what is given here changed."""
+        """The benchmark's protocol at a scale, with what is given here changed.
+
+        Without a `preset` it is the paper's settings, or ours for what the paper does not have.
+        """
         where = DataConfig(benchmark=benchmark, scale=scale, **(data or {}))
-        what = ModelConfig(name=model, preset=preset, settings=settings or {})
+        if preset is None and model in MODELS:
+            known = has_paper(MODELS[model], where.paper_name)
+            preset = "paper" if known else "recommended"
+        what = ModelConfig(name=model, preset=preset or "paper", settings=settings or {})
         usual = {**protocol(benchmark, scale), **(PINO_WEIGHTS if model == "pino" else {})}
         how = TrainConfig(**{**usual, **(train or {})})
         return cls(data=where, model=what, train=how, seed=seed)
@@ -292,40 +366,9 @@ def protocol(benchmark: str, scale: Scale) -> dict[str, Any]:
         ({'batch_size': 1}, 10)
     """
     name = BENCHMARKS[benchmark].paper_name
-    paper = PAPER_PROTOCOL.get(name, {})
+    paper = PAPER_PROTOCOL.get(name or "", {})
     if scale == "paper":
         return paper
-    shorter = {**SHORTER[scale], **(DESK.get(name, {}) if scale == "desk" else {})}
+    shorter = {**SHORTER[scale], **(DESK.get(name or "", {}) if scale == "desk" else {})}
     batch = min(shorter["batch_size"], paper.get("batch_size", shorter["batch_size"]))
     return {**shorter, "batch_size": batch}
-
-
-CHANNELS = ("in_channels", "out_channels", "n_dim")
-"""Arguments of every model that the data decide."""
-
-
-def check_settings(model: str, settings: dict[str, Any]) -> None:
-    """Refuse settings that the model's constructor does not have, or of another type."""
-    MODELS[model]  # A wrong name is answered with the right ones.
-    if not settings:
-        return
-    known = model_settings(model)
-    for key, value in settings.items():
-        if key not in known:
-            raise ValueError(
-                f"Unknown setting {key!r} of {model}; known: {', '.join(sorted(known))}."
-            )
-        try:
-            # As JSON: that has lists where the constructor has tuples.
-            TypeAdapter(known[key]).validate_json(json.dumps(value), strict=True)
-        except ValidationError as error:
-            rule = error.errors()[0]["msg"].replace("Input should", "must")
-            raise ValueError(f"`{key}` of {model} {rule}, got {value!r}.") from None
-
-
-def model_settings(model: str) -> dict[str, Any]:
-    """The settings of a model and their types, from its constructor."""
-    constructor = MODELS[model].__init__  # type: ignore[misc]
-    hints = get_type_hints(constructor)
-    names = list(inspect.signature(constructor).parameters)[1:]
-    return {name: hints.get(name, Any) for name in names if name not in CHANNELS}

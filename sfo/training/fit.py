@@ -46,6 +46,7 @@ def fit(
     resume: bool | Literal["auto"] = False,
     train: Pairs | None = None,
     validation: Pairs | None = None,
+    sources: dict[str, Any] | None = None,
     progress: Callable[[Status], None] | None = None,
     accelerator: str = "auto",
     devices: int | str = 1,
@@ -65,6 +66,7 @@ def fit(
         resume: Go on from the newest whole checkpoint in `out`; "auto": if a run is there.
             Processes that torchrun has started anew go on in any case.
         train, validation: Pairs, if they are at hand; None: loaded as the experiment says.
+        sources: Where data of the user's own and plugins are, kept in the folder.
         progress: Called after every step.
         accelerator, devices, num_nodes: As Lightning Fabric has them; under torchrun, the
             processes are those it has started.
@@ -94,14 +96,16 @@ def fit(
     if restarts() and not resume:
         resume = "auto"
     with ExitStack() as stack:
-        goes_on = in_first(fabric, lambda: stack.enter_context(folder.opened(experiment, resume)))
+        goes_on = in_first(
+            fabric, lambda: stack.enter_context(folder.opened(experiment, resume, sources))
+        )
         # One process makes the data, the others find them.
         with fabric.rank_zero_first():
             if train is None:
                 train = load_pairs(experiment, "train")
             if validation is None:
                 validation = load_pairs(experiment, "validation")
-        in_first(fabric, lambda: folder.describe_data(train, validation))
+        in_first(fabric, lambda: folder.describe_data(train, validation, begun=goes_on))
         # The caller's random numbers are left alone.
         gpus = [fabric.device] if fabric.device.type == "cuda" else []
         stack.enter_context(torch.random.fork_rng(gpus))

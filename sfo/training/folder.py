@@ -1,6 +1,7 @@
 """The folder of a run: what is in it, and how each file is written so that a kill leaves it whole.
 
 experiment.json   the resolved configuration
+sources.json      where the data of the user's own and the plugins were, if there are any
 data.json         channels, grid, times, and the ids of the samples of each part
 environment.json  versions, machine, command
 metrics.jsonl     one line an epoch, the same bytes whether or not the run was interrupted
@@ -8,6 +9,7 @@ timing.jsonl      one line an epoch as it went by: seconds and samples per secon
 checkpoints/      the last ones and the best
 tensorboard/      the curves of metrics.jsonl, where TensorBoard is installed
 record.json       what was measured in the end
+model/            the best model, as `save_pretrained` writes it
 """
 
 import json
@@ -28,6 +30,8 @@ from sfo.models.pretrained import write_atomically
 from sfo.training.config import Config, Experiment
 from sfo.training.prepare import DataShape
 
+BEFORE_TRAINING = ("environment.json", "sources.json", "data.json")
+"""Files that a run writes before it trains."""
 PATIENCE = 2.0
 """Seconds to wait for the lock: a process that was killed takes a moment to go."""
 
@@ -48,13 +52,21 @@ class RunFolder:
         return (self.path / "experiment.json").exists()
 
     @contextmanager
-    def opened(self, experiment: Experiment, resume: bool | Literal["auto"]) -> Iterator[bool]:
+    def opened(
+        self,
+        experiment: Experiment,
+        resume: bool | Literal["auto"],
+        sources: dict[str, Any] | None = None,
+    ) -> Iterator[bool]:
         """Hold the folder while training: two processes must not write into one run.
+
+        A run that fails before its first checkpoint leaves the folder as free as it was.
 
         Args:
             experiment: What to do.
             resume: True: go on with the run that is there; False: begin one in an empty folder;
                 "auto": whichever the folder calls for.
+            sources: Where data and plugins are, for those who go on with the run.
 
         Yields:
             Whether a run is there to go on with.
@@ -71,18 +83,43 @@ class RunFolder:
             for left_by_a_kill in self.path.glob(".*.json*.????????"):
                 left_by_a_kill.unlink(missing_ok=True)
             goes_on = self._goes_on(experiment, resume)
+            if sources:
+                self.write("sources.json", json.dumps(sources, indent=2) + "\n")
             if not goes_on:
                 self.write("environment.json", json.dumps(environment(), indent=2) + "\n")
-                # Last, for it makes this folder a run.
+                # Last, because it makes this folder a run.
                 self.write("experiment.json", experiment.to_json())
-            yield goes_on
+            try:
+                yield goes_on
+            except Exception as error:
+                # A full disk is no fault of the run, which goes on when there is room.
+                if not goes_on and not isinstance(error.__cause__, OSError):
+                    self._forget_failed_start()
+                raise
         finally:
             lock.release()
+
+    def _forget_failed_start(self) -> None:
+        """Remove what was written here, if nothing was trained: it must not block the folder."""
+        if self.checkpoints.exists() and any(self.checkpoints.iterdir()):
+            return
+        for name in ("experiment.json", *BEFORE_TRAINING, "metrics.jsonl", "timing.jsonl"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def sources(self) -> dict[str, Any]:
+        """Where data of the user's own and plugins were when the run was begun."""
+        return self.read("sources.json") if (self.path / "sources.json").exists() else {}
 
     def _goes_on(self, experiment: Experiment, resume: bool | Literal["auto"]) -> bool:
         """Whether the run that is to be is there already; refuse a folder that is another's."""
         if resume is True or (resume == "auto" and self.exists):
             found = self.experiment()
+            if found.data != experiment.data and found.data.arrays is not None:
+                raise ValueError(
+                    f"The data are not those that {self} was begun with: "
+                    f"{_difference(found.data, experiment.data, 'data.')}. Resume it with the "
+                    "same data, or choose another folder with --out."
+                )
             if found != experiment:
                 raise ValueError(
                     f"{self} was begun with other settings: {_difference(found, experiment)}. "
@@ -101,7 +138,7 @@ class RunFolder:
     def _strangers(self) -> list[str]:
         """Files besides those that a run leaves when it is killed as it begins."""
         names = [path.name for path in self.path.iterdir()]
-        return [name for name in names if name[0] != "." and name != "environment.json"]
+        return [name for name in names if name[0] != "." and name not in BEFORE_TRAINING]
 
     def experiment(self) -> Experiment:
         """The configuration of the run."""
@@ -131,13 +168,13 @@ class RunFolder:
         lines = path.read_text() if path.exists() else ""
         self.write(name, lines + json.dumps(row) + "\n")
 
-    def describe_data(self, train: Pairs, validation: Pairs) -> None:
-        """Write data.json; if it is there, refuse other data than those that the run began with."""
+    def describe_data(self, train: Pairs, validation: Pairs, *, begun: bool) -> None:
+        """Write data.json; of a run that was begun, refuse other data than it began with."""
         shape = DataShape.of(train).to_dict()
         ids = dict(train=train.ids, validation=validation.ids)
         text = json.dumps(dict(shape=shape, ids=ids)) + "\n"
         path = self.path / "data.json"
-        if not path.exists():
+        if not begun or not path.exists():
             self.write(path.name, text)
         elif path.read_text() != text:
             raise ValueError(
@@ -181,8 +218,8 @@ def _difference(found: Config, wanted: Config, prefix: str = "") -> str:
     """The first key in which two configurations differ, and both values."""
     for key in type(found).model_fields:
         a, b = getattr(found, key), getattr(wanted, key)
-        if a != b and isinstance(a, Config):
+        if a != b and isinstance(a, Config) and isinstance(b, Config):
             return _difference(a, b, f"{prefix}{key}.")
         if a != b:
-            return f"`{prefix}{key}` is {a!r} there, not {b!r}"
+            return f"`{prefix}{key}` is {a!r:.80} there, not {b!r:.80}"
     return "nothing"

@@ -144,7 +144,7 @@ def check_physics(benchmark: Benchmark, names: tuple[str, ...] | None = None) ->
         names: The fields of its data; None: as the benchmark has them.
     """
     names = benchmark.names if names is None else names
-    needed = BENCHMARKS[benchmark.paper_name].names
+    needed = BENCHMARKS[benchmark.paper_name or benchmark.name].names
     if names != needed:
         missing = ", ".join(name for name in needed if name not in names)
         raise ValueError(

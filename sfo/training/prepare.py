@@ -1,18 +1,22 @@
 """From an experiment to its data and its model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from sfo.data.arrays import Arrays, share_split
+from sfo.data.benchmarks import Benchmark
 from sfo.data.load import file_pairs, load_benchmark, load_file
 from sfo.data.pairs import Pairs, Part
+from sfo.data.rows import Rows, channel_moments
 from sfo.grid import Grid
 from sfo.models.build import build_model
 from sfo.registry import BENCHMARKS
-from sfo.training.config import Experiment
-from sfo.training.wrappers import Normalised, Rollout
+from sfo.training.config import ArraysConfig, Experiment
+from sfo.training.wrappers import Moments, Normalised, Rollout, usable_moments
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,12 @@ class DataShape:
         """Input fields that do not change in time."""
         return sum(name not in self.names for name in self.inputs)
 
+    @classmethod
+    def of_arrays(cls, data: ArraysConfig) -> "DataShape":
+        """The shape of data of the user's own, by what a run knows of them."""
+        rows = tuple(data.times), tuple(data.names), tuple(data.inputs)
+        return cls(data.in_channels, data.out_channels, Grid.from_dict(data.grid), *rows)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {**self.__dict__, "grid": self.grid.to_dict()}
@@ -48,9 +58,25 @@ class DataShape:
         return cls(**{**entries, **rows, "grid": Grid.from_dict(entries["grid"])})
 
 
-def load_pairs(experiment: Experiment, part: Part, **how: Any) -> Pairs:
-    """The pairs of one part; `how` goes to `load_benchmark` (folder, workers, progress)."""
+def load_pairs(
+    experiment: Experiment, part: Part, *, arrays: Arrays | None = None, **how: Any
+) -> Pairs:
+    """The pairs of one part.
+
+    Args:
+        experiment: Names the data.
+        part: "train", "validation", "test" or "all".
+        arrays: Data of the user's own, for an experiment with such; see `check_arrays`.
+        how: Goes to `load_benchmark` (folder, workers, progress).
+    """
     data = experiment.data
+    if data.arrays is not None:
+        if arrays is None:
+            raise ValueError(
+                f"The run's data {data.benchmark!r} are arrays of your own, which must be given: "
+                "pass them to sfo.fit again, or their file with --data."
+            )
+        return arrays.pairs(share_split(len(arrays), data.arrays.validation), part)
     benchmark = BENCHMARKS[data.benchmark]
     fields: dict[str, Any] = {}
     if experiment.train.rollout is not None:
@@ -72,12 +98,36 @@ def load_pairs(experiment: Experiment, part: Part, **how: Any) -> Pairs:
         )
     file = load_file(data.file, data.stride, data.time_stride)
     found = file.benchmark
-    if found in BENCHMARKS and BENCHMARKS[found].paper_name != benchmark.paper_name:
+    variants = [b for b in BENCHMARKS if _same_equation(BENCHMARKS[b], benchmark)]
+    if found != data.benchmark and found not in variants:
         raise ValueError(
-            f"{data.file} holds {found}, but the run is on {data.benchmark}; pass a file of "
-            "that benchmark."
+            f"{data.file} holds {found if found in BENCHMARKS else 'no benchmark that is known'}, "
+            f"but the run is on {data.benchmark}; pass a file of that benchmark, or train on it as "
+            f"data of your own with --data {data.file}."
         )
     return file_pairs(file, part, data.scheme, **fields)
+
+
+def check_arrays(experiment: Experiment, arrays: Arrays) -> None:
+    """Refuse arrays that are not those of an experiment; all their numbers are gone through."""
+    known = experiment.data.arrays
+    if known is None:
+        raise ValueError(
+            f"The run is on the benchmark {experiment.data.benchmark}, not on data of your own."
+        )
+    found = ArraysConfig.of(arrays, known.validation)
+    for key in type(known).model_fields:
+        there, here = getattr(known, key), getattr(found, key)
+        if there != here:
+            raise ValueError(
+                f"{arrays.path or 'The arrays'} are not the data that the run was trained on: "
+                f"`{key}` was {there!r:.80}, now it is {here!r:.80}."
+            )
+
+
+def _same_equation(one: Benchmark, other: Benchmark) -> bool:
+    """Whether two benchmarks are variants of the same one of the paper's."""
+    return one.paper_name is not None and one.paper_name == other.paper_name
 
 
 def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) -> nn.Module:
@@ -92,17 +142,25 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     in_channels, out_channels = shape.in_channels, shape.out_channels
     if rollout is not None:
         in_channels, out_channels = rollout * fields + shape.static, fields
+        if experiment.data.arrays is not None and in_channels != shape.in_channels:
+            raise ValueError(
+                f"`rollout` must be the frames of the input, {rollout} of each of {fields} fields "
+                f"and {shape.static} static ones, got {shape.in_channels} channels, which are "
+                f"{', '.join(shape.inputs)}."
+            )
     # The caller's random numbers are left alone.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(experiment.seed)
         model: nn.Module = build_model(
             experiment.model.name,
-            BENCHMARKS[experiment.data.benchmark].paper_name,
+            experiment.data.paper_name,
             preset=experiment.model.preset,
             in_channels=in_channels,
             out_channels=out_channels,
             n_dim=shape.grid.n_dim,
             train_shape=shape.grid.shape,
+            out_fields=fields,
+            periodic=shape.grid.periodic,
             **experiment.model.settings,
         )
     if experiment.train.normaliser is not None:
@@ -115,17 +173,36 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     return model
 
 
-FieldsOf = list[tuple[Tensor, int]]
+FieldsOf = list[tuple[Tensor | Moments, int]]
 
 
 def _fields(train: Pairs, rollout: int | None) -> tuple[FieldsOf, FieldsOf]:
-    """The values of each input field and each solution field, and the channels they take."""
+    """The values of each input and solution field, or moments, and the channels they take."""
     frames = train.a.shape[1] - sum(name not in train.names for name in train.inputs)
     frames //= max(1, sum(name in train.names for name in train.inputs))
     widths = [frames if name in train.names else 1 for name in train.inputs]
-    a = dict(zip(train.inputs, train.a.split(widths, 1), strict=True))
-    u = dict(zip(train.names, train.u.split(train.n_times, 1), strict=True))
+    a = dict(zip(train.inputs, _by_field(train.a, widths), strict=True))
+    u = dict(zip(train.names, _by_field(train.u, [train.n_times] * len(train.names)), strict=True))
     if rollout is None:
-        return [(v, v.shape[1]) for v in a.values()], [(v, train.n_times) for v in u.values()]
+        inputs = [(v, n) for v, n in zip(a.values(), widths, strict=True)]
+        return inputs, [(v, train.n_times) for v in u.values()]
     # What comes out of one step goes into the next: a field is measured in one way.
-    return [(u.get(name, v), v.shape[1]) for name, v in a.items()], [(v, 1) for v in u.values()]
+    inputs = [(u.get(name, v), n) for (name, v), n in zip(a.items(), widths, strict=True)]
+    return inputs, [(v, 1) for v in u.values()]
+
+
+def _by_field(values: Any, widths: list[int]) -> Sequence[Tensor | Moments]:
+    """The values of fields that have so many channels each; of rows that are read, moments."""
+    if isinstance(values, Rows):
+        return field_moments(values, widths)
+    return values.split(widths, 1)
+
+
+def field_moments(rows: Rows, widths: Sequence[int]) -> list[Moments]:
+    """Mean and deviation of each field over samples, frames and points."""
+    mean, variance = channel_moments(rows)
+    found = []
+    for m, v in zip(mean.split(list(widths)), variance.split(list(widths)), strict=True):
+        deviation = (v + (m - m.mean()).square()).mean().sqrt()
+        found.append(usable_moments(float(m.mean()), float(deviation)))
+    return found

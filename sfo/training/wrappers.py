@@ -5,39 +5,35 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from sfo.models.operator import Operator
+from sfo.models.units import Units
 from sfo.shapes import Field
 
+Moments = tuple[float, float]
+"""The mean and the deviation of a field."""
 
-class Normalised(nn.Module):
+
+class Normalised(Units):
     """A model that sees inputs and solutions of mean 0 and deviation 1.
-
-        u = m_u + s_u · model((a − m_a) / s_a)
 
     Args:
         model: From `in_channels` to `out_channels` on `n_dim` axes.
-        in_channels, out_channels, n_dim: Of the model.
+        in_channels, out_channels, n_dim: As the model has them.
     """
 
-    a_mean: Tensor
-    a_deviation: Tensor
-    u_mean: Tensor
-    u_deviation: Tensor
-
     def __init__(self, model: nn.Module, in_channels: int, out_channels: int, n_dim: int) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels, n_dim)
         self.model = model
-        for name, channels in (("a", in_channels), ("u", out_channels)):
-            shape = (1, channels, *[1] * n_dim)
-            self.register_buffer(f"{name}_mean", torch.zeros(shape))
-            self.register_buffer(f"{name}_deviation", torch.ones(shape))
 
     def measure(
-        self, a: Sequence[tuple[Tensor, int]], u: Sequence[tuple[Tensor, int]]
+        self,
+        a: Sequence[tuple[Tensor | Moments, int]],
+        u: Sequence[tuple[Tensor | Moments, int]],
     ) -> "Normalised":
         """Set m and s: each field's own, over all samples, times and points.
 
         Args:
-            a: The values of each input field, and the channels that it takes.
+            a: The values of each input field, or their moments, and the channels that it takes.
             u: The same of the solution.
         """
         for mean, deviation, fields in (
@@ -46,22 +42,42 @@ class Normalised(nn.Module):
         ):
             first = 0
             for values, channels in fields:
-                m, s = _statistics(values)
+                m, s = values if isinstance(values, tuple) else _statistics(values)
                 mean[:, first : first + channels] = m
                 deviation[:, first : first + channels] = s
                 first += channels
         return self
 
     def forward(self, a: Field) -> Field:
-        u = self.model((a - self.a_mean) / self.a_deviation)
-        return u * self.u_deviation + self.u_mean
+        return self.from_model(self.model(self.to_model(a)))
+
+    def absorbed(self) -> nn.Module:
+        """The model with these units as its own, if it can have any: the same map."""
+        if not isinstance(self.model, Operator):
+            return self
+        units = Units(self.a_mean.shape[1], self.u_mean.shape[1], self.a_mean.ndim - 2)
+        units.load_state_dict(
+            {k: v for k, v in self.state_dict().items() if not k.startswith("model.")}, assign=True
+        )
+        self.model.units = units
+        return self.model
 
 
-def _statistics(values: Tensor) -> tuple[float, float]:
+def _statistics(values: Tensor) -> Moments:
     """Mean and deviation; the deviation of what is constant, but for rounding, is taken as 1."""
     deviation, mean = torch.std_mean(values, correction=0)
-    constant = deviation <= torch.finfo(torch.float32).eps * mean.abs()
-    return float(mean), 1.0 if constant else float(deviation)
+    return usable_moments(float(mean), float(deviation))
+
+
+def usable_moments(mean: float, deviation: float) -> Moments:
+    """Mean and deviation, which is 1 for what is constant but for rounding.
+
+    Example:
+        >>> usable_moments(5.0, 1e-9), usable_moments(5.0, 2.0)
+        ((5.0, 1.0), (5.0, 2.0))
+    """
+    constant = deviation <= torch.finfo(torch.float32).eps * abs(mean)
+    return mean, 1.0 if constant else deviation
 
 
 class Rollout(nn.Module):

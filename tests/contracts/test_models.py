@@ -5,7 +5,13 @@ from inspect import signature
 import pytest
 import torch
 
-from sfo.registry import MODELS
+from sfo.experiments.estimate import data_shape
+from sfo.experiments.run import run
+from sfo.models.build import build_model
+from sfo.registry import BENCHMARKS, MODELS
+from sfo.training.config import Experiment
+from sfo.training.loss import relative_l2
+from sfo.training.prepare import build
 
 SMALL = {
     "deeponet": dict(harmonics=8, n_functions=32, hidden_channels=32, branch_layers=1),
@@ -55,6 +61,64 @@ def test_the_same_seed_gives_the_same_weights(name):
         torch.manual_seed(7)
         weights.append(small(name, 1, 1, (32,)).state_dict())
     assert all(torch.equal(weights[0][k], weights[1][k]) for k in weights[0])
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS.names())
+@pytest.mark.parametrize("name", NAMES)
+def test_takes_a_step_on_every_benchmark(name, benchmark):
+    """A preset is no permission: channels, grid and fields come from the data.
+
+    On two samples, of random numbers in the shapes of the smoke scale, the loss falls along
+    its gradient: its derivative is −‖g‖², so that a short step h changes it by −h ‖g‖².
+    """
+    train = dict(physics=0.0, initial=0.0)
+    experiment = Experiment.of(
+        benchmark, name, scale="smoke", preset="default", settings=SMALL[name], train=train
+    )
+    shape = data_shape(experiment)
+    model = build(experiment, shape)
+    torch.manual_seed(0)
+    a = torch.randn(2, shape.in_channels, *shape.grid.shape)
+    u = torch.randn(2, shape.out_channels, *shape.grid.shape)
+    before = relative_l2(model(a), u).mean()
+    before.backward()
+    weights = [p for p in model.parameters() if p.grad is not None]
+    squared = float(sum((p.grad.abs() ** 2).sum() for p in weights))
+    assert squared > 0
+    step = 1e-3 / squared
+    with torch.no_grad():
+        for p in weights:
+            p -= step * p.grad
+        after = relative_l2(model(a), u).mean()
+    assert float(before.detach() - after) == pytest.approx(1e-3, rel=0.3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", BENCHMARKS.names())
+@pytest.mark.parametrize("name", NAMES)
+def test_trains_on_every_benchmark(name, benchmark, tmp_path, monkeypatch):
+    """From data to a Record at the smoke scale, by our settings; PINO without its equation."""
+    monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
+    train = dict(physics=0.0, initial=0.0, epochs=1)
+    experiment = Experiment.of(benchmark, name, scale="smoke", preset="recommended", train=train)
+    record = run(experiment, tmp_path / "run", cost=False, picture=False)
+    assert 0 < record.errors.relative_l2 < 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("preset", ["recommended", "default"])
+def test_presets_fit_coarse_grids(name, preset):
+    """Modes, where a model has them, are no more than an axis has points."""
+    shape = (8, 9)
+    facts = dict(in_channels=2, out_channels=3, n_dim=2, train_shape=shape, out_fields=3)
+    model = build_model(name, preset=preset, periodic=False, **facts)
+    assert model(torch.randn(2, 2, *shape)).shape == (2, 3, *shape)
+
+
+@pytest.mark.parametrize("name", ["mpnn", "transolver", "unet", "uno"])
+def test_a_dimension_that_a_model_does_not_have(name):
+    with pytest.raises(ValueError, match=r"^`n_dim` must be 1, 2 or 3( with .*)?, got 4"):
+        build_model(name, preset="default", in_channels=1, out_channels=1, n_dim=4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from sfo import SFO
+from sfo.models.presets import ONE_AXIS
 
 SMALL = dict(n_modes=4, hidden_channels=16, n_layers=2)
 
@@ -27,8 +28,7 @@ def test_parameter_counts_of_the_paper(benchmark, parameters):
 
 
 def test_the_mean_1d_count_that_the_paper_prints():
-    one_axis = [name for name, settings in SFO.PAPER.items() if "n_dim" not in settings]
-    assert sum(count(SFO.from_paper(name)) for name in one_axis) / len(one_axis) == 283_413
+    assert sum(count(SFO.from_paper(name)) for name in ONE_AXIS) / len(ONE_AXIS) == 283_413
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,20 @@ def test_what_is_wrong_in_one_sentence(make, sentence):
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_that_does_not_serve_the_benchmark(monkeypatch):
-    """It is refused before any data are made."""
-    monkeypatch.setattr(MODELS["sfo"], "PAPER", {"maxwell": {}})
-    with pytest.raises(ValueError, match="sfo does not serve allen_cahn; it serves maxwell"):
-        of()
+def test_the_papers_preset_where_the_paper_has_none(monkeypatch):
+    """It is refused before any data are made; other presets are not, and one is then the default.
+
+    A preset is no permission: any model takes any benchmark.
+    """
+    monkeypatch.setattr(type(BENCHMARKS["allen_cahn"]), "paper_name", None)
+    with pytest.raises(ValueError, match="The paper has no SFO for data of your own; it has alle"):
+        of(preset="paper")
+    assert of().model.preset == "recommended"
+    monkeypatch.undo()
+    monkeypatch.setattr(MODELS["sfo"], "PAPER", None)
+    with pytest.raises(ValueError, match="The paper has no SFO, so it has no settings for it"):
+        of(preset="paper")
+    assert of(preset="default").model.preset == "default"
 
 
 def test_a_file_and_its_faults(tmp_path):

@@ -1,0 +1,256 @@
+"""Data of your own: arrays of inputs and solutions, checked once, with a name and a fingerprint."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from torch import Tensor
+
+from sfo.data.pairs import Pairs, Part, Split
+from sfo.data.rows import Rows, array_rows
+from sfo.grid import Grid
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Inputs a and solutions u, `(sample, channel, *grid)`, and what their channels mean.
+
+    u's channels are its fields with their frames side by side: channel c · n_times + t is the
+    field names[c] at times[t]. Made by `Arrays.of`, which checks all but the numbers, and by
+    `sfo.data.open_data`; `check` goes through the numbers.
+
+    Args:
+        a: Inputs.
+        u: Solutions.
+        grid: The points, the same for both.
+        times: Times of u's frames; one for a steady problem.
+        names: Names of u's fields.
+        inputs: Names of a's fields. One that is also in `names` has as many frames as the
+            channels leave room for, any other has one.
+        name: What the data are called.
+        path: The file that they were read from, None for arrays in memory.
+    """
+
+    a: Rows
+    u: Rows
+    grid: Grid
+    times: tuple[float, ...]
+    names: tuple[str, ...]
+    inputs: tuple[str, ...]
+    name: str = "arrays"
+    path: Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        a: Any,
+        u: Any,
+        *,
+        name: str = "arrays",
+        names: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
+        grid: Grid | None = None,
+        times: Sequence[float] | None = None,
+        path: Path | None = None,
+    ) -> "Arrays":
+        """Arrays of any kind, or an error that says what is wrong with them.
+
+        Args:
+            a, u: NumPy arrays, memory maps, torch tensors, HDF5 datasets or `Rows`.
+            name: What the data are called.
+            names: Names of u's fields; None: one for all frames if there are `times`, else
+                every channel is a field.
+            inputs: Names of a's fields; None: every channel is a field of its own.
+            grid: The points; None: those of the unit box, not periodic.
+            times: Times of u's frames; None: 0, 1, … if there are fewer `names` than channels.
+            path: Where they were read from.
+
+        Example:
+            >>> data = Arrays.of(np.zeros((9, 2, 16)), np.zeros((9, 6, 16)), names=("h", "v"))
+            >>> data.times, data.inputs
+            ((0.0, 1.0, 2.0), ('a1', 'a2'))
+        """
+        rows = []
+        for label, array in (("a", a), ("u", u)):
+            check_kind(label, array)
+            rows.append(array if isinstance(array, Rows) else array_rows(array))
+        check_shapes(*rows)
+        grid = grid or unit_grid(rows[0].shape[2:])
+        if grid.shape != tuple(rows[0].shape[2:]):
+            raise ValueError(
+                f"`grid` must have the points of the arrays, {tuple(rows[0].shape[2:])}, got "
+                f"{grid.shape}."
+            )
+        channels_in, channels_out = rows[0].shape[1], rows[1].shape[1]
+        names, times = _fields_and_times(channels_out, names, times)
+        inputs = tuple(inputs or _numbered("a", channels_in))
+        _check_inputs(channels_in, inputs, names)
+        return cls(rows[0], rows[1], grid, times, names, inputs, name, path)
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def check(self) -> str:
+        """Go through all numbers once; their fingerprint, or an error that names the sample.
+
+        The SHA-256 of both shapes and of all values in float32, as a model sees them.
+        """
+        digest = hashlib.sha256(f"{tuple(self.a.shape)} {tuple(self.u.shape)}".encode())
+        for label, rows in (("a", self.a), ("u", self.u)):
+            first = 0
+            for chunk in rows.chunks():
+                check_finite(label, chunk, first, self.path)
+                digest.update(chunk.contiguous().numpy().astype("<f4", copy=False).data)
+                first += len(chunk)
+        return digest.hexdigest()
+
+    def pairs(self, split: Split, part: Part) -> Pairs:
+        """One part of the samples, read as they are asked for."""
+        ids = split.ids(part)
+        return Pairs(
+            # What is done with them is what `Rows` have in common with tensors.
+            cast(Tensor, self.a.select(ids)),
+            cast(Tensor, self.u.select(ids)),
+            self.grid,
+            ids,
+            self.times,
+            self.names,
+            self.inputs,
+            self.name,
+        )
+
+    def described_by(
+        self,
+        grid: Grid,
+        times: tuple[float, ...],
+        names: tuple[str, ...],
+        inputs: tuple[str, ...],
+    ) -> "Arrays":
+        """These arrays with the meaning that a run gives to its own, maybe on other points."""
+        if self.grid.n_dim != grid.n_dim or self.u.shape[1] != len(names) * len(times):
+            raise ValueError(
+                f"`u` must have {len(names) * len(times)} channels on {grid.n_dim} axes, as the "
+                f"run was trained with, got the shape {tuple(self.u.shape)}."
+            )
+        grid = replace(grid, shape=tuple(self.a.shape[2:]))
+        return replace(self, grid=grid, times=times, names=names, inputs=inputs)
+
+
+def share_split(n_samples: int, validation: float = 0.1) -> Split:
+    """A share of the samples selects the best epoch, as many are reported, the others train.
+
+    Which ones is decided once and for all by their number.
+
+    Example:
+        >>> split = share_split(20, validation=0.1)
+        >>> len(split.train), len(split.validation), len(split.test)
+        (16, 2, 2)
+    """
+    if not 0 < validation < 0.5:
+        raise ValueError(f"`validation` must be a share between 0 and 0.5, got {validation}.")
+    if n_samples < 3:
+        raise ValueError(
+            f"At least 3 samples are needed, to train, to select the best epoch and to report on, "
+            f"got {n_samples}."
+        )
+    count = max(1, min(round(validation * n_samples), (n_samples - 1) // 2))
+    order = np.random.default_rng(0).permutation(n_samples)
+    parts = order[2 * count :], order[:count], order[count : 2 * count]
+    train, select, test = (tuple(int(i) for i in np.sort(part)) for part in parts)
+    return Split("default", train, select, test)
+
+
+def unit_grid(shape: Sequence[int], periodic: bool = False) -> Grid:
+    """The points of a box with sides of 1."""
+    n_dim = len(shape)
+    return Grid(tuple(shape), (0.0,) * n_dim, (1.0,) * n_dim, periodic=periodic)
+
+
+def check_kind(label: str, array: Any) -> None:
+    """Refuse what is not an array of real floating-point numbers."""
+    if isinstance(array, Rows):
+        return
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        raise ValueError(
+            f"`{label}` must be a NumPy or torch array (sample, channel, *grid), got "
+            f"{type(array).__name__}."
+        )
+    # Of torch's types the text, of NumPy's the name, which is the same in any byte order.
+    kind = getattr(array.dtype, "name", str(array.dtype)).removeprefix("torch.")
+    if "complex" in kind:
+        raise ValueError(
+            f"`{label}` must be real, got {kind}; pass real and imaginary part as two channels."
+        )
+    if "float" not in kind:
+        raise ValueError(
+            f"`{label}` must be floating point, got {kind}; convert it, as with "
+            f"{label}.astype('float32')."
+        )
+
+
+def check_shapes(a: Rows, u: Rows) -> None:
+    """Refuse arrays that are no samples of fields on one grid."""
+    for label, rows in (("a", a), ("u", u)):
+        if rows.ndim < 3 or 0 in rows.shape:
+            raise ValueError(
+                f"`{label}` must be (sample, channel, *grid) with one axis of points or more and "
+                f"none of them empty, got the shape {tuple(rows.shape)}."
+            )
+    if len(a) != len(u):
+        raise ValueError(f"`a` and `u` must have as many samples, got {len(a)} and {len(u)}.")
+    if a.shape[2:] != u.shape[2:]:
+        raise ValueError(
+            "`a` and `u` must be on the same grid, got "
+            f"{tuple(a.shape[2:])} and {tuple(u.shape[2:])}; resample one of them."
+        )
+
+
+def check_finite(label: str, values: Tensor, first: int = 0, path: Path | None = None) -> None:
+    """Refuse NaN and infinity, by the sample and the place where they are first met."""
+    good = values.isfinite()
+    if bool(good.all()):
+        return
+    sample, channel, *point = (~good).nonzero()[0].tolist()
+    where = "" if path is None else f" in {path}"
+    raise ValueError(
+        f"Sample {first + sample} of `{label}`{where} holds NaN or infinity, first in channel "
+        f"{channel} at the point {tuple(point)}; leave it out or repair it."
+    )
+
+
+def _fields_and_times(
+    channels: int, names: Sequence[str] | None, times: Sequence[float] | None
+) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    frames = len(times) if times is not None else channels // len(names) if names else 1
+    fields = len(names) if names else channels // max(1, frames)
+    if frames < 1 or fields * frames != channels:
+        raise ValueError(
+            f"`u` must have a channel for each of {fields} fields at each of {frames} times, got "
+            f"{channels} channels; give `names`, `times` or both to fit."
+        )
+    when = tuple(map(float, times if times is not None else range(frames)))
+    if not all(map(math.isfinite, when)) or any(s >= t for s, t in pairwise(when)):
+        raise ValueError(f"`times` must be finite and increase, got {when}.")
+    return tuple(names or _numbered("u", fields)), when
+
+
+def _check_inputs(channels: int, inputs: tuple[str, ...], names: tuple[str, ...]) -> None:
+    for label, given in (("inputs", inputs), ("names", names)):
+        if len(set(given)) != len(given):
+            raise ValueError(f"`{label}` must differ from each other, got {given}.")
+    moving = sum(name in names for name in inputs)
+    left = channels - (len(inputs) - moving)
+    if left < moving or (left and not moving) or (moving and left % moving):
+        raise ValueError(
+            f"`inputs` must name the fields of a's {channels} channels, one channel each or, for "
+            f"fields of u, as many frames each, got {inputs}."
+        )
+
+
+def _numbered(letter: str, count: int) -> tuple[str, ...]:
+    return (letter,) if count == 1 else tuple(f"{letter}{i + 1}" for i in range(count))

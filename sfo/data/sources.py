@@ -1,0 +1,124 @@
+"""From a file to arrays: NumPy's .npz, HDF5 with `a` and `u`, The Well's layout, and trajectories.
+
+HDF5 is read as samples are asked for, whatever the size of the file.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from sfo.data.arrays import Arrays, unit_grid
+from sfo.data.hdf5 import DataFileError
+from sfo.data.load import load_file
+from sfo.data.pairs import pairs
+from sfo.data.rows import Rows
+from sfo.data.well import is_well, well_arrays
+from sfo.grid import Grid
+from sfo.registry import BENCHMARKS
+
+
+def open_data(
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    grid: Grid | None = None,
+    times: Sequence[float] | None = None,
+    n_input: int = 1,
+    periodic: bool | None = None,
+) -> Arrays:
+    """The arrays of a file, told by what is in it.
+
+    Args:
+        path: A .npz file or an HDF5 file with the arrays `a` and `u`, an HDF5 file in The Well's
+            layout, or one of trajectories as the benchmarks have them, under whatever name.
+        name: What the data are called; None: as the file.
+        names, inputs, grid, times: See `Arrays.of`, for files with `a` and `u`; a .npz file may
+            also hold `times` and `names`.
+        n_input: Frames of the input, of files with trajectories.
+        periodic: Whether the data are periodic, of files that do not say.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"No data: {path} does not exist.")
+    known: dict[str, Any] = dict(name=own_name(path, name), path=path.resolve())
+    told: dict[str, Any] = dict(names=names, inputs=inputs, grid=grid, times=times)
+    if path.suffix == ".npz" or not h5py.is_hdf5(path):
+        return _npz(path, known, told, periodic)
+    file = h5py.File(path, "r")
+    if "a" in file and "u" in file:
+        a, u = _dataset(file, "a"), _dataset(file, "u")
+        if grid is None and a.ndim > 2:
+            told["grid"] = unit_grid(a.shape[2:], bool(periodic))
+        return Arrays.of(a, u, **told, **known)
+    if any(value is not None for value in told.values()):
+        raise ValueError(
+            f"{path} says itself what its fields, grid and times are; leave `names`, `inputs`, "
+            "`grid` and `times` out."
+        )
+    if is_well(file):
+        return well_arrays(file, n_input=n_input, **known)
+    file.close()
+    return _trajectories(path, n_input, known)
+
+
+def own_name(path: Path | None, name: str | None) -> str:
+    """What data are called: never as a benchmark is."""
+    if name is None:
+        name = "arrays" if path is None else path.stem
+        return f"{name}_data" if name in BENCHMARKS else name
+    if name in BENCHMARKS:
+        raise ValueError(
+            f"`name` must not be that of a benchmark, got {name!r}; call your data otherwise."
+        )
+    return name
+
+
+def _npz(path: Path, known: dict[str, Any], told: dict[str, Any], periodic: bool | None) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            entries = {key: file[key] for key in ("a", "u", "names", "times") if key in file}
+            found = list(file)
+    except (OSError, ValueError, EOFError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{path} is neither a .npz file of numbers nor an HDF5 file: {error}"
+        ) from None
+    if "a" not in entries or "u" not in entries:
+        raise ValueError(
+            f"{path} must hold the arrays `a` and `u`, got {', '.join(found) or 'nothing'}; write "
+            "it with np.savez(path, a=a, u=u)."
+        )
+    if told["names"] is None and "names" in entries:
+        told["names"] = tuple(map(str, np.atleast_1d(entries["names"])))
+    if told["times"] is None and "times" in entries:
+        told["times"] = tuple(map(float, np.atleast_1d(entries["times"])))
+    if told["grid"] is None and entries["a"].ndim > 2:
+        told["grid"] = unit_grid(entries["a"].shape[2:], bool(periodic))
+    return Arrays.of(entries["a"], entries["u"], **told, **known)
+
+
+def _dataset(file: h5py.File, key: str) -> h5py.Dataset:
+    """An array of a file, which must lie in this file and not in another that it names."""
+    link = file.get(key, getlink=True)
+    if isinstance(link, h5py.ExternalLink) or not isinstance(file[key], h5py.Dataset):
+        raise DataFileError(f"{file.filename} has no array `{key}` of its own.")
+    if file[key].external:
+        raise DataFileError(f"{file.filename} keeps `{key}` in another file; copy it into one.")
+    return file[key]
+
+
+def _trajectories(path: Path, n_input: int, known: dict[str, Any]) -> Arrays:
+    """A file as the benchmarks have it: the first frames of all fields, and all frames."""
+    file = load_file(path, 1)
+    first = pairs(file[:1], n_input=n_input)
+
+    def read(which: str) -> Rows:
+        shape = (len(file), *getattr(first, which).shape[1:])
+        return Rows(shape, lambda ids: getattr(pairs(file[ids], n_input=n_input), which))
+
+    return Arrays(read("a"), read("u"), first.grid, first.times, first.names, first.inputs, **known)

@@ -1,0 +1,235 @@
+"""Arrays in, a run out; and a run from its folder."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from sfo.data.arrays import Arrays, check_finite, check_kind
+from sfo.data.pairs import Pairs
+from sfo.data.sources import open_data, own_name
+from sfo.evaluation.errors import Errors
+from sfo.experiments.progress import training_bar
+from sfo.experiments.record import Record
+from sfo.experiments.run import draw, exported, predict, run, run_arrays
+from sfo.grid import Grid
+from sfo.models.build import Preset
+from sfo.training.config import Experiment
+from sfo.training.fit import load_best
+from sfo.training.folder import RunFolder
+from sfo.training.own_data import own_experiment
+from sfo.training.prepare import DataShape, load_pairs
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A trained model, what it was trained on and how well it does.
+
+    Args:
+        experiment: What was done.
+        model: The model with the lowest validation error, on the CPU.
+        record: What was measured.
+        folder: The run's folder.
+        shape: Channels, grid and times of the data.
+        arrays: Data of the user's own, where they are available.
+    """
+
+    experiment: Experiment
+    model: nn.Module
+    record: Record
+    folder: Path
+    shape: DataShape
+    arrays: Arrays | None = field(default=None, repr=False)
+
+    @property
+    def errors(self) -> Errors:
+        """All errors on samples that the training did not see; fractions, not percent."""
+        return self.record.errors
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Loss and validation error of every epoch."""
+        lines = (self.folder / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def predict(self, a: Any) -> Any:
+        """u for inputs `(sample, channel, *grid)`, or one input without the first axis.
+
+        A torch tensor is answered with a tensor, any other array with a NumPy array.
+        """
+        u = predict_inputs(self.model, self.shape, a)
+        return u if isinstance(a, Tensor) else u.numpy()
+
+    def plot(self, path: str | os.PathLike[str], a: Any = None, u: Any = None) -> Path:
+        """Draw truth, prediction and error of the best, the median and the worst sample.
+
+        Args:
+            path: The picture to write, such as picture.png.
+            a, u: Arrays to draw; None: the samples that `errors` are about.
+        """
+        pairs = self._test() if a is None else self._given(a, u)
+        return draw(self.model, pairs, path)
+
+    def _test(self) -> Pairs:
+        arrays = self.arrays
+        if arrays is None and self.experiment.data.arrays is not None:
+            arrays = run_arrays(RunFolder(self.folder), self.experiment)
+        return load_pairs(self.experiment, "test", arrays=arrays)
+
+    def _given(self, a: Any, u: Any) -> Pairs:
+        shape = self.shape
+        given = Arrays.of(a, u, name=self.experiment.data.benchmark)
+        given = given.described_by(shape.grid, shape.times, shape.names, shape.inputs)
+        given.check()
+        return Pairs(
+            given.a[:],
+            given.u[:],
+            given.grid,
+            tuple(range(len(given))),
+            given.times,
+            given.names,
+            given.inputs,
+            given.name,
+        )
+
+
+def fit(
+    a: Any,
+    u: Any = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    model: str = "sfo",
+    preset: Preset = "recommended",
+    settings: dict[str, Any] | None = None,
+    names: Sequence[str] | None = None,
+    grid: Grid | None = None,
+    times: Sequence[float] | None = None,
+    validation: float = 0.1,
+    seed: int = 0,
+    **training: Any,
+) -> FinishedRun:
+    """Train a model on your own arrays: a → u.
+
+    What is not given is chosen by the data, see `sfo.training.own_data.own_protocol`. A tenth of
+    the samples select the best epoch, and another tenth, which the training never sees, gives
+    `errors`. Called again with the same arrays and folder, a run that was stopped goes on, bit
+    for bit as if it had not been; one that is finished is loaded.
+
+    Args:
+        a: Inputs `(sample, channel, *grid)`: a NumPy array, memory map, torch tensor or HDF5
+            dataset, which is read batch by batch; or a path to a file, see `sfo.open_data`; or
+            `sfo.Arrays`.
+        u: Solutions on the same grid; None if `a` is a path or `Arrays`.
+        out: The run's folder; None: a new one in runs/.
+        model: A registered model.
+        preset: "recommended" or "default" settings of the model.
+        settings: Arguments of the model's constructor that override the preset.
+        names: Names of u's fields; None: one for all frames if there are `times`, else every
+            channel is a field.
+        grid: The points; None: those of the unit box, not periodic.
+        times: Times of u's frames, which lie side by side in the channels of each field; None:
+            a steady problem, or 0, 1, … if there are fewer `names` than channels.
+        validation: Share of the samples that select the best epoch; as many are held out.
+        seed: Seed of the weights and the order of samples.
+        training: Fields of `TrainConfig`, such as epochs, batch_size and learning_rate, and
+            `accelerator`, `devices`, `num_nodes` and `strategy` as Lightning Fabric has them.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> a = np.random.default_rng(0).normal(size=(20, 1, 16)).astype("float32")
+        >>> with TemporaryDirectory() as folder:
+        ...     done = fit(a, 2 * a, epochs=2, settings=dict(hidden_channels=8), out=folder)
+        ...     done.predict(a[:3]).shape, len(done.errors.per_sample)
+        ((3, 1, 16), 2)
+    """
+    fabric = {k: training.pop(k) for k in FABRIC if k in training}
+    arrays = as_arrays(a, u, names=names, grid=grid, times=times)
+    experiment = own_experiment(
+        arrays,
+        model,
+        preset=preset,
+        settings=settings,
+        seed=seed,
+        validation=validation,
+        train=training,
+    )
+    folder = Path(out) if out is not None else new_folder(experiment)
+    console = Console(stderr=True, markup=False, highlight=False)
+    with training_bar(console) if sys.stderr.isatty() else nullcontext() as progress:
+        record = run(
+            experiment,
+            folder,
+            resume="auto",
+            arrays=arrays,
+            cost=False,
+            progress=progress,
+            **fabric,
+        )
+    shape = RunFolder(folder).data_shape()
+    return FinishedRun(experiment, exported(load_best(folder)), record, folder, shape, arrays)
+
+
+FABRIC = ("accelerator", "devices", "num_nodes", "strategy")
+
+
+def load_run(folder: str | os.PathLike[str]) -> FinishedRun:
+    """A finished run from its folder, which may have been copied from elsewhere."""
+    where = RunFolder(folder)
+    experiment = where.experiment()
+    if not (where.path / "record.json").exists():
+        raise ValueError(f"{folder} is not finished; go on with `sfo resume {folder}`.")
+    record = Record.load(where.path / "record.json")
+    model = exported(load_best(where))
+    return FinishedRun(experiment, model, record, where.path, where.data_shape())
+
+
+def as_arrays(a: Any, u: Any = None, **meaning: Any) -> Arrays:
+    """Arrays, a path to some, or `Arrays`, with the meaning of their channels if it is given."""
+    if isinstance(a, Arrays):
+        if u is not None or any(value is not None for value in meaning.values()):
+            raise ValueError(
+                "`a` is `Arrays`, which hold u, names, grid and times; leave those out."
+            )
+        return a
+    if isinstance(a, (str, os.PathLike)):
+        if u is not None:
+            raise ValueError(f"`u` must be left out with a file that holds both, got {a}.")
+        return open_data(a, **meaning)
+    if u is None:
+        raise ValueError("`u` is missing: pass the solutions, as many as there are inputs.")
+    return Arrays.of(a, u, name=own_name(None, None), **meaning)
+
+
+def new_folder(experiment: Experiment) -> Path:
+    """A folder that is not there yet, in runs/."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    name = f"{experiment.data.benchmark}-{experiment.model.name}-{experiment.seed}-{stamp}"
+    return Path("runs") / name
+
+
+def predict_inputs(model: nn.Module, shape: DataShape, a: Any) -> Tensor:
+    """u for inputs `(sample, in, *grid)`, or one input `(in, *grid)`, that are checked first."""
+    check_kind("a", a if hasattr(a, "dtype") else np.asarray(a))
+    values = torch.as_tensor(np.asarray(a, dtype=np.float64) if not isinstance(a, Tensor) else a)
+    single = values.ndim == shape.grid.n_dim + 1
+    values = values[None] if single else values
+    if values.ndim != shape.grid.n_dim + 2 or values.shape[1] != shape.in_channels:
+        raise ValueError(
+            f"The input must be (sample, {shape.in_channels}, *grid) on {shape.grid.n_dim} axes, "
+            f"its channels {', '.join(shape.inputs)}, got the shape {tuple(a.shape)}."
+        )
+    if 0 in values.shape:
+        raise ValueError(f"The input must not be empty, got the shape {tuple(a.shape)}.")
+    check_finite("a", values.detach().cpu())
+    u = predict(model, values)
+    return u[0] if single else u
