@@ -70,25 +70,31 @@ def as_metric(name: str) -> Metric:
     return Metric(name, lambda sums: sums.rows(entry).mean(0).tolist(), gather=entry)
 
 
-def printed_metrics(errors: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Title and text of every metric: registered ones first, then those that only `errors` has.
+def metric_names(*errors: Mapping[str, Any]) -> list[str]:
+    """Registered metrics, then those that only some `errors` have, such as a plugin's."""
+    return list(dict.fromkeys([*METRICS.in_order(), *(name for e in errors for name in e)]))
 
-    A registered metric that `errors` lacks is "–". Of many numbers the first and the last are
-    shown.
-    """
-    unknown = [name for name in errors if name not in METRICS]
-    lines = []
-    for name in (*METRICS.in_order(), *unknown):
-        metric = as_metric(name) if name in METRICS else None
-        unit = metric.unit if metric else ""
-        title = metric.title if metric else name
-        text = print_value(errors.get(name), unit)
-        lines.append((f"{title}, {unit}" if unit else title, text))
-    return lines
+
+def metric_title(name: str) -> str:
+    """The name of a metric as tables print it, with its unit; an unknown one goes by its name."""
+    if name not in METRICS:
+        return name
+    metric = as_metric(name)
+    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
+
+
+def metric_text(name: str, errors: Mapping[str, Any]) -> str:
+    """A metric as tables print it; "–" if `errors` lack it."""
+    return print_value(errors.get(name), as_metric(name).unit if name in METRICS else "")
+
+
+def printed_metrics(errors: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Title and text of every metric that is registered, or that `errors` have."""
+    return [(metric_title(name), metric_text(name, errors)) for name in metric_names(errors)]
 
 
 def print_value(value: Any, unit: str = "") -> str:
-    """A metric's value as tables print it.
+    """A metric's value as tables print it; of many numbers the first and the last.
 
     Example:
         >>> print_value(0.0123, "%"), print_value({"h": 0.5, "u": 2.0}), print_value(None)
