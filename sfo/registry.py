@@ -1,4 +1,4 @@
-"""Names for the things that users pick by name: bases, models and benchmarks."""
+"""Names for the things that users pick by name: bases, models, benchmarks, metrics and studies."""
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
@@ -56,7 +56,13 @@ class Registry(Generic[T]):
         """All names, sorted."""
         return sorted(self._entries)
 
+    def in_order(self) -> list[str]:
+        """All names, in the order in which they were registered."""
+        return list(self._entries)
+
 
 BASES: Registry[Callable[..., Any]] = Registry("basis")
 MODELS: Registry[type] = Registry("model")
 BENCHMARKS: Registry[Any] = Registry("benchmark")
+METRICS: Registry[Any] = Registry("metric")
+STUDIES: Registry[Any] = Registry("study")

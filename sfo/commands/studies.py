@@ -283,15 +283,24 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def report(results: Annotated[Path, tyro.conf.Positional] = Path("results/desk")) -> None:
-    """Write the report of a folder of results: report.html, report.md and figures.
+def report(
+    folders: Annotated[list[Path], tyro.conf.Positional] = [Path("results/desk")],  # noqa: B006
+    out: Path | None = None,
+) -> None:
+    """Write a report, report.html, report.md and figures: of results, or of runs side by side.
 
-    Example: sfo report results/desk
+    Examples:
+    sfo report results/desk
+    sfo report runs/sfo runs/fno
+    sfo report runs --out comparison
 
     Args:
-        results: The folder, as `sfo reproduce` has left it.
+        folders: A folder of results, as `sfo reproduce` has left it; or run folders, as
+            `sfo train` has left them, which are compared.
+        out: Where the files go; if left out, into the folder itself, or into ./report if there
+            are several.
     """
     from sfo.report.build import write
 
-    for path in write(results):
+    for path in write(*folders, out=out):
         print(path)

@@ -175,7 +175,7 @@ def evaluate(
     )
     if json_out is not None:
         json_out.parent.mkdir(parents=True, exist_ok=True)
-        json_out.write_text(json.dumps(dataclasses.asdict(errors), indent=1) + "\n")
+        json_out.write_text(json.dumps(dict(errors), indent=1) + "\n")
 
 
 def predict(run: RunPath, inputs: RunPath, out: Path = Path("prediction.npy")) -> None:
@@ -202,22 +202,10 @@ def predict(run: RunPath, inputs: RunPath, out: Path = Path("prediction.npy")) -
 
 def print_errors(errors: Any, title: str) -> None:
     """A table of all metrics."""
+    from sfo.evaluation.metric import printed_metrics
+
     table = Table(show_header=False)
-    percent = 100 * errors.relative_l2
-    rows: list[tuple[str, str]] = [("relative L2 (the paper's), %", f"{percent:.4g}")]
-    for name, value in (
-        ("boundary band, %", errors.boundary_l2),
-        ("interior, %", errors.interior_l2),
-    ):
-        rows.append((name, "–" if value is None else f"{100 * value:.4g}"))
-    rows += [
-        ("last frame, %", f"{100 * errors.per_time[-1]:.4g}"),
-        ("PDENNEval L2RE, by field", ", ".join(f"{v:.4g}" for v in errors.pdenneval_l2re)),
-        ("PDEBench nRMSE", f"{errors.pdebench_nrmse:.4g}"),
-        ("neuraloperator L2", f"{errors.neuralop_l2:.4g}"),
-        ("largest error", f"{errors.max_error:.4g}"),
-    ]
-    for row in rows:
+    for row in printed_metrics(errors):
         table.add_row(*row)
     console = plain_console()
     console.print(title, soft_wrap=True)

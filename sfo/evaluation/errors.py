@@ -1,28 +1,30 @@
 """How wrong a prediction is: the paper's metric, and those of the libraries it is compared with.
 
-All metrics follow from two sums of squares over the grid points of a region Ω, kept for every
-sample s, component c and time t,
+The metrics of `sfo.evaluation.metrics` follow from two sums of squares over the grid points of a
+region Ω, kept for every sample s, component c and time t,
 
     E_Ω(s, c, t) = Σ_{x ∈ Ω} (û − u)²,        U_Ω(s, c, t) = Σ_{x ∈ Ω} u²,
 
 where Ω is the band along the boundary or the interior. Letters that are left out are summed over:
-E(s) runs over all points, times and components. Errors are fractions, not per cent.
+E(s) runs over all points, times and components. Errors are fractions, not percent. A metric that
+needs more than these sums says what to gather: see `sfo.evaluation.metric`.
 
 A relative error is undefined where the target is zero throughout. It then counts 0 if the
 prediction is exact and 1 if not, which is also what the prediction 0 costs everywhere else: finite,
 so that one such frame does not swallow an average. `Errors.zero_targets` counts these frames.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sfo.evaluation.metric import Context, Gather, Value, as_metric
 from sfo.grid import Grid
+from sfo.registry import METRICS
 from sfo.shapes import Field
 
 # So many numbers are held in float64 at a time (or one sample): 2 MB, which stay in cache.
@@ -35,13 +37,15 @@ class ErrorSums:
     """E and U of the module's head, gathered batch by batch in float64.
 
     The result does not depend on how the samples are cut into batches. What is kept is five
-    numbers for every sample and channel, on the CPU.
+    numbers for every sample and channel, and the rows that metrics of `METRICS` ask for, on the
+    CPU.
 
     Args:
-        components: Fields that share the channel axis.
-        n_times: Time steps of each; channel = component · n_times + time.
-        grid: Of the fields.
+        components: Number of fields that share the channel axis.
+        n_times: Number of time steps of each field; channel = component · n_times + time.
+        grid: Grid of the fields.
         band: Width of the boundary band, in parts of an axis; the paper's is 0.1.
+        fields: Names of the fields; None: their numbers.
 
     Example:
         >>> sums = ErrorSums(components=1, n_times=1, grid=Grid((4,), (0.0,), (1.0,)))
@@ -51,17 +55,33 @@ class ErrorSums:
         10.0
     """
 
-    def __init__(self, *, components: int, n_times: int, grid: Grid, band: float = 0.1) -> None:
+    def __init__(
+        self,
+        *,
+        components: int,
+        n_times: int,
+        grid: Grid,
+        band: float = 0.1,
+        fields: Sequence[str] | None = None,
+    ) -> None:
         if components < 1 or n_times < 1:
             raise ValueError(
                 "`components` and `n_times` must be at least 1, got "
                 f"components={components}, n_times={n_times}."
             )
+        names = tuple(map(str, range(components))) if fields is None else tuple(fields)
+        if len(names) != components:
+            raise ValueError(
+                f"`fields` must name all {components} fields, got {', '.join(names) or 'none'}."
+            )
         self.components, self.n_times, self.grid = components, n_times, grid
+        self.context = Context(names, n_times, grid)
         in_band = grid.boundary_band(band).flatten()
         self.points = len(in_band)
         self.regions = (in_band.nonzero()[:, 0], (~in_band).nonzero()[:, 0])
-        self._rows: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._squares: list[tuple[Tensor, Tensor, Tensor]] = []
+        metrics = map(as_metric, METRICS)
+        self._rows: dict[Gather, list[Tensor]] = {m.gather: [] for m in metrics if m.gather}
 
     def update(self, prediction: Field, truth: Field) -> None:
         """Add the samples of a batch, `(sample, component · n_times, *grid)`."""
@@ -75,17 +95,28 @@ class ErrorSums:
             )
         step = max(1, CHUNK // (channels * self.points))
         for p, y in zip(prediction.detach().split(step), truth.detach().split(step), strict=True):
-            self._rows.append(self._reduce(p, y))
+            # Apple's GPUs have no float64.
+            device = torch.device("cpu") if p.device.type == "mps" else p.device
+            self._add(p.to(device, torch.float64), y.to(device, torch.float64))
 
-    def _reduce(self, prediction: Field, truth: Field) -> tuple[Tensor, Tensor, Tensor]:
-        # Apple's GPUs have no float64.
-        device = torch.device("cpu") if prediction.device.type == "mps" else prediction.device
-        y = truth.to(device, torch.float64).flatten(2)
-        difference = prediction.to(device, torch.float64).flatten(2) - y
+    def _add(self, prediction: Field, truth: Field) -> None:
+        """Reduce some samples in float64 to what is kept of them."""
+        y = truth.flatten(2)
+        difference = prediction.flatten(2) - y
         peak = difference.abs().amax(dim=2)
         shape = (len(y), self.components, self.n_times)
         error, target = (self._sum(f.square()).reshape(*shape, 2) for f in (difference, y))
-        return error, target, peak.cpu().reshape(shape)
+        self._squares.append((error, target, peak.cpu().reshape(shape)))
+        by_field = (f.reshape(*shape, *self.grid.shape) for f in (prediction, truth))
+        p, u = by_field
+        for gather, rows in self._rows.items():
+            row = torch.as_tensor(gather(p, u, self.context))
+            if row.ndim < 1 or len(row) != len(y):
+                raise ValueError(
+                    f"The metric {gather.__name__} must give one row per sample, for {len(y)} "
+                    f"samples got the shape {tuple(row.shape)}."
+                )
+            rows.append(row.to("cpu", torch.float64))
 
     def _sum(self, f: Float[Tensor, "sample channel points"]) -> Tensor:
         parts = [f[..., index.to(f.device)].sum(-1) for index in self.regions]
@@ -107,67 +138,56 @@ class ErrorSums:
         return self._gather(2)
 
     def _gather(self, column: int) -> Tensor:
-        if not any(len(row[0]) for row in self._rows):
+        if not any(len(row[0]) for row in self._squares):
             raise ValueError("No errors without samples: call `update` first.")
-        return torch.cat([row[column] for row in self._rows])
+        return torch.cat([row[column] for row in self._squares])
+
+    def rows(self, gather: Gather) -> Float[Tensor, "sample ..."]:
+        """What a registered metric has gathered, one row per sample."""
+        return torch.cat(self._rows[gather])
 
     def errors(self) -> "Errors":
-        """Every metric of the samples so far."""
-        return Errors(
-            relative_l2=relative_l2(self),
-            per_sample=per_sample(self).tolist(),
-            per_time=per_time(self).tolist(),
-            boundary_l2=boundary_l2(self),
-            interior_l2=interior_l2(self),
-            max_error=max_error(self),
-            pdenneval_l2re=pdenneval_l2re(self).tolist(),
-            pdenneval_max=pdenneval_max(self).tolist(),
-            pdebench_rmse=pdebench_rmse(self),
-            pdebench_nrmse=pdebench_nrmse(self),
-            pdebench_max=pdebench_max(self),
-            neuralop_l2=neuralop_l2(self),
-            zero_targets=int((self.target.sum(-1) == 0).sum()),
-        )
+        """Every registered metric of the samples so far."""
+        return Errors(**{name: as_metric(name).value(self) for name in METRICS.in_order()})
 
 
-@dataclass(frozen=True)
-class Errors:
-    """All metrics of a model on a set of samples; `dataclasses.asdict` gives plain JSON.
+class Errors(Mapping[str, Any]):
+    """All metrics of a model on a set of samples, by name; `dict(errors)` is plain JSON.
 
-    Attributes:
-        relative_l2: The paper's: see `relative_l2`.
-        per_sample: The same for each sample, in order, for paired comparisons.
-        per_time: The same for each frame alone, mean over the samples.
-        boundary_l2: The same on the band along the boundary; None where it has no points.
-        interior_l2: The same on the rest of the grid; None where it has no points.
-        max_error: The largest |û − u| of all.
-        pdenneval_l2re: PDENNEval's L2RE, one a component.
-        pdenneval_max: PDENNEval's maximum error, one a component.
-        pdebench_rmse: PDEBench's RMSE.
-        pdebench_nrmse: PDEBench's normalised RMSE.
-        pdebench_max: PDEBench's maximum error.
-        neuralop_l2: neuraloperator's relative LpLoss.
-        zero_targets: Frames of a component whose target is zero throughout.
+    Each is also an attribute. What the names mean is in `sfo.evaluation.metrics`. Errors that
+    were measured before a metric was registered do not have it: `errors.get(name)` is then None.
+
+    Example:
+        >>> errors = Errors(relative_l2=0.02, mine=3.0)
+        >>> errors.percent, errors.mine, errors.get("boundary_l2")
+        (2.0, 3.0, None)
     """
 
-    relative_l2: float
-    per_sample: list[float]
-    per_time: list[float]
-    boundary_l2: float | None
-    interior_l2: float | None
-    max_error: float
-    pdenneval_l2re: list[float]
-    pdenneval_max: list[float]
-    pdebench_rmse: float
-    pdebench_nrmse: float
-    pdebench_max: float
-    neuralop_l2: float
-    zero_targets: int
+    def __init__(self, **values: Value) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getattr__(self, name: str) -> Any:
+        # While it is unpickled it has no values yet.
+        if not name.startswith("_") and name in self._values:
+            return self._values[name]
+        raise AttributeError(f"These errors have no metric {name!r}.")
+
+    def __repr__(self) -> str:
+        return f"Errors({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
 
     @property
     def percent(self) -> float:
         """The paper's metric as it prints it, L₂(%) = 100 · `relative_l2`."""
-        return 100 * self.relative_l2
+        return 100 * self["relative_l2"]
 
 
 def evaluate(
@@ -178,6 +198,7 @@ def evaluate(
     components: int = 1,
     n_times: int,
     grid: Grid,
+    fields: Sequence[str] | None = None,
     batch_size: int = 16,
 ) -> Errors:
     """All errors of a model, on its own device and in its own precision.
@@ -186,7 +207,7 @@ def evaluate(
         model: It is put in evaluation mode, and back into what it was in.
         a: Input fields, anywhere; only `batch_size` of them are moved to the model at a time.
         u: True solutions.
-        components, n_times, grid: See `ErrorSums`.
+        components, n_times, grid, fields: See `ErrorSums`.
         batch_size: It bounds the memory and does not change the result.
 
     Example:
@@ -205,14 +226,21 @@ def evaluate(
             yield model(to_model(model, inputs)), truth
 
     with evaluating(model):
-        return measure(predictions(), components=components, n_times=n_times, grid=grid)
+        return measure(
+            predictions(), components=components, n_times=n_times, grid=grid, fields=fields
+        )
 
 
 def measure(
-    batches: Iterable[tuple[Field, Field]], *, components: int = 1, n_times: int, grid: Grid
+    batches: Iterable[tuple[Field, Field]],
+    *,
+    components: int = 1,
+    n_times: int,
+    grid: Grid,
+    fields: Sequence[str] | None = None,
 ) -> Errors:
     """All errors of (prediction, truth) batches; the arguments are those of `ErrorSums`."""
-    sums = ErrorSums(components=components, n_times=n_times, grid=grid)
+    sums = ErrorSums(components=components, n_times=n_times, grid=grid, fields=fields)
     for prediction, truth in batches:
         sums.update(prediction, truth)
     return sums.errors()
@@ -235,88 +263,3 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for part, training in modes.items():
             part.training = training
-
-
-def relative_l2(sums: ErrorSums) -> float:
-    """The paper's: mean over s of √(E(s) / U(s)), over all points, times and components."""
-    return per_sample(sums).mean().item()
-
-
-def per_sample(sums: ErrorSums) -> Float[Tensor, " sample"]:
-    """√(E(s) / U(s)) of every sample."""
-    return _relative(sums.error.sum((1, 2, 3)), sums.target.sum((1, 2, 3)))
-
-
-def per_time(sums: ErrorSums) -> Float[Tensor, " time"]:
-    """Mean over s of √(E(s, t) / U(s, t)): each frame against its own size."""
-    return _relative(sums.error.sum((1, 3)), sums.target.sum((1, 3))).mean(0)
-
-
-def boundary_l2(sums: ErrorSums) -> float | None:
-    """Mean over s of √(E_Ω(s) / U_Ω(s)), Ω the band along the boundary."""
-    return _in_region(sums, 0)
-
-
-def interior_l2(sums: ErrorSums) -> float | None:
-    """Mean over s of √(E_Ω(s) / U_Ω(s)), Ω the grid without the band."""
-    return _in_region(sums, 1)
-
-
-def max_error(sums: ErrorSums) -> float:
-    """max |û − u| over everything."""
-    return sums.peak.max().item()
-
-
-def pdenneval_l2re(sums: ErrorSums) -> Float[Tensor, " component"]:
-    """PDENNEval's L2RE, one a component: mean over s of √(E(s, c) / U(s, c)).
-
-    PDENNEval leaves the frames out that an autoregressive model is given; here all count.
-    """
-    return _relative(sums.error.sum((2, 3)), sums.target.sum((2, 3))).mean(0)
-
-
-def pdenneval_max(sums: ErrorSums) -> Float[Tensor, " component"]:
-    """PDENNEval's mERR, one a component: max over s, t and x of |û − u|."""
-    return sums.peak.amax((0, 2))
-
-
-def pdebench_rmse(sums: ErrorSums) -> float:
-    """PDEBench's RMSE: mean over s, c and t of √(E(s, c, t) / points)."""
-    return (sums.error.sum(-1) / sums.points).sqrt().mean().item()
-
-
-def pdebench_nrmse(sums: ErrorSums) -> float:
-    """PDEBench's nRMSE: mean over s, c and t of √(E(s, c, t) / U(s, c, t)).
-
-    The square roots are taken frame by frame, so small frames weigh as much as large ones.
-    """
-    return _relative(sums.error.sum(-1), sums.target.sum(-1)).mean().item()
-
-
-def pdebench_max(sums: ErrorSums) -> float:
-    """PDEBench's maximum error: max over s and x, then the mean over c and t."""
-    return sums.peak.amax(0).mean().item()
-
-
-def neuralop_l2(sums: ErrorSums, reduction: Literal["mean", "sum"] = "mean") -> float:
-    """neuraloperator's LpLoss(d=n_dim, p=2): √E / (√U + 10⁻⁸) of each channel.
-
-    Its default reduction is the sum over samples and channels. The mean is `pdebench_nrmse` but
-    for the 10⁻⁸, and with d=n_dim + 1 it would be `relative_l2`.
-    """
-    ratio = sums.error.sum(-1).sqrt() / (sums.target.sum(-1).sqrt() + 1e-8)
-    return (ratio.mean() if reduction == "mean" else ratio.sum()).item()
-
-
-def _in_region(sums: ErrorSums, region: int) -> float | None:
-    if len(sums.regions[region]) == 0:
-        return None
-    error, target = sums.error[..., region], sums.target[..., region]
-    return _relative(error.sum((1, 2)), target.sum((1, 2))).mean().item()
-
-
-def _relative(error: Tensor, target: Tensor) -> Tensor:
-    """√(error / target) of sums of squares; for a zero target 0 where exact, else 1."""
-    zero = target == 0
-    # A prediction that is not a number is not exact either.
-    return torch.where(zero, (error != 0).to(error), (error / target.masked_fill(zero, 1)).sqrt())

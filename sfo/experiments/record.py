@@ -1,23 +1,61 @@
-"""What a run measured, in JSON files that show when they were changed."""
+"""What a run measured, in JSON files that show when they were changed.
+
+A Record is void when its numbers would differ today, and then only. That is for a person to know:
+whoever changes what a model computes raises the integer `revision` of its class, whoever changes a
+benchmark's data that of the benchmark's, and whoever changes what every run gives raises `TRAINING`
+here. None stands for 1. The version of the package is kept as a note; new versions, options and
+metrics void nothing.
+"""
 
 import hashlib
 import json
 import math
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import sfo
 from sfo.evaluation.errors import Errors
 from sfo.models.pretrained import write_atomically
+from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Experiment
 
 FORMAT = 1
+TRAINING = 1
+"""Revision of training and evaluation: raised by hand when every run would give other numbers."""
+FIRST: Mapping[str, int] = {"model": 1, "benchmark": 1, "training": 1}
+"""Revisions of files that were written before there were any."""
 
 
 class RecordError(ValueError):
-    """A Record that is damaged, edited, or of another version."""
+    """A Record that is damaged, edited, or of another revision."""
+
+
+def revisions(experiment: Experiment) -> dict[str, int]:
+    """Today's revisions of what an experiment's numbers depend on."""
+    model, benchmark = experiment.model.name, experiment.data.benchmark
+    return {
+        "model": getattr(MODELS[model], "revision", 1),
+        "benchmark": getattr(BENCHMARKS[benchmark], "revision", 1)
+        if benchmark in BENCHMARKS
+        else 1,
+        "training": TRAINING,
+    }
+
+
+def outdated(experiment: Experiment, made_with: Mapping[str, int]) -> str | None:
+    """Why numbers that were made with other revisions are void, as the end of a sentence."""
+    names = {"model": experiment.model.name, "benchmark": experiment.data.benchmark}
+    for kind, now in revisions(experiment).items():
+        then = made_with.get(kind, 1)
+        if then != now:
+            return (
+                f"was made with revision {then} of the {kind} {names.get(kind, 'loop')}, this is "
+                f"revision {now}: its numbers would differ today"
+            )
+    return None
 
 
 @dataclass(frozen=True)
@@ -31,7 +69,8 @@ class Record:
         best_epoch: The epoch with the lowest validation error.
         validation: That error.
         epochs: Epochs that were trained.
-        version: Of the package that trained.
+        version: Version of the package that trained, as a note.
+        revisions: Revisions of the model, the benchmark and the training; today's if left out.
     """
 
     experiment: Experiment
@@ -41,24 +80,30 @@ class Record:
     validation: float
     epochs: int
     version: str = sfo.__version__
+    revisions: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.revisions:
+            object.__setattr__(self, "revisions", revisions(self.experiment))
 
     def to_json(self) -> str:
         """As text, sealed."""
         entries = {
             "version": self.version,
+            "revisions": dict(self.revisions),
             "experiment": self.experiment.model_dump(mode="json"),
             "parameters": self.parameters,
             "best_epoch": self.best_epoch,
             "validation": self.validation,
             "epochs": self.epochs,
-            "errors": asdict(self.errors),
+            "errors": dict(self.errors),
         }
         return seal(entries)
 
     @classmethod
     def from_json(cls, text: str) -> "Record":
         """The Record that `to_json` wrote."""
-        entries = unseal(text)
+        entries = {"revisions": FIRST, **unseal(text)}
         errors = Errors(**entries.pop("errors"))
         return cls(**{**entries, "experiment": Experiment(**entries["experiment"])}, errors=errors)
 
@@ -83,13 +128,19 @@ class Finding:
         experiment: What was trained.
         kind: What was measured, a name in `sfo.experiments.findings`.
         values: The numbers.
-        version: Of the package that measured.
+        version: Version of the package that measured, as a note.
+        revisions: As a Record has them.
     """
 
     experiment: Experiment
     kind: str
     values: dict[str, Any]
     version: str = sfo.__version__
+    revisions: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.revisions:
+            object.__setattr__(self, "revisions", revisions(self.experiment))
 
     def to_json(self) -> str:
         """As text, sealed."""
@@ -98,7 +149,7 @@ class Finding:
     @classmethod
     def from_json(cls, text: str) -> "Finding":
         """The finding that `to_json` wrote."""
-        entries = unseal(text)
+        entries = {"revisions": FIRST, **unseal(text)}
         return cls(**{**entries, "experiment": Experiment(**entries["experiment"])})
 
 

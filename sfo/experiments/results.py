@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sfo
-from sfo.experiments.record import Finding, Record, RecordError, seal, unseal
+from sfo.experiments.record import (
+    Finding,
+    Record,
+    RecordError,
+    outdated,
+    revisions,
+    seal,
+    unseal,
+)
 from sfo.models.pretrained import write_atomically
 from sfo.training.config import Experiment
 
@@ -46,7 +54,11 @@ class Results:
     def failure(self, experiment: Experiment) -> str | None:
         """Why a run ended without a Record, if it did."""
         path = self._path("failures", experiment)
-        return _unseal(path)["why"] if path.exists() else None
+        if not path.exists():
+            return None
+        entries = _unseal(path)
+        # What another revision failed at is to be tried.
+        return None if outdated(experiment, entries.get("revisions", {})) else entries["why"]
 
     def keep(self, result: Record | Finding) -> None:
         """Write a Record or a finding; one that is there already is never replaced."""
@@ -62,6 +74,7 @@ class Results:
         """Note why a run ended without a Record, so that it is not begun again and again."""
         entries: dict[str, Any] = {
             "version": sfo.__version__,
+            "revisions": revisions(experiment),
             "experiment": experiment.model_dump(mode="json"),
             "why": why,
         }
@@ -140,11 +153,9 @@ def _load(kind: type[Kept], path: Path) -> Kept:
         found = kind.from_json(path.read_text())
     except (ValueError, TypeError, KeyError) as error:
         raise RecordError(f"{path} {str(error).rstrip('.')}.") from error
-    if found.version != sfo.__version__:
-        raise RecordError(
-            f"{path} was made by version {found.version}, this is {sfo.__version__}: their "
-            "numbers are not to be mixed."
-        )
+    why = outdated(found.experiment, found.revisions)
+    if why is not None:
+        raise RecordError(f"{path} {why}.")
     return found
 
 

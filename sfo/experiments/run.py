@@ -171,6 +171,7 @@ def evaluate_pairs(model: nn.Module, pairs: Pairs, batch_size: int = EVALUATION_
         components=len(pairs.names),
         n_times=pairs.n_times,
         grid=pairs.grid,
+        fields=pairs.names,
         batch_size=batch_size,
     )
 

@@ -4,6 +4,7 @@ The same results give the same bytes: there are no dates, no machines and no abs
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from sfo.report.blocks import (
     Table,
     Text,
 )
+from sfo.report.comparison import compare_runs, is_results
 from sfo.report.found import FoundStudy, find_study, problems, records, scales
 from sfo.report.found import table as measured_table
 from sfo.report.limits import limits, size_table
@@ -52,33 +54,43 @@ ORDER = (
 """Of the studies, as in the paper; others come after them."""
 
 
-def write(folder: str | os.PathLike[str]) -> list[Path]:
-    """Write report.html, report.md and figures/*.png beside the results; returns their paths.
+def write(
+    *folders: str | os.PathLike[str], out: str | os.PathLike[str] | None = None
+) -> list[Path]:
+    """Write report.html, report.md and figures/*.png; returns their paths.
 
-    Pictures of an older report that this one does not show are removed.
+    One folder of results gives the report of its studies; run folders, or several folders of any
+    kind, give a comparison of their runs. Pictures of an older report that this one does not show
+    are removed.
 
     Args:
-        folder: Of results, as `sfo reproduce` makes it.
+        folders: Folders of results, as `sfo reproduce` makes them, run folders, as `sfo train`
+            makes them, or folders of run folders.
+        out: Where the files go; None: into the folder if there is one, else into ./report.
     """
-    results = Results(folder)
-    if not any((results.folder / kind).is_dir() for kind in ("records", "tables", "failures")):
-        raise ValueError(
-            f"{results} holds no results; make some with `sfo reproduce main --scale smoke --out "
-            f"{results}`."
-        )
-    title, blocks = report(results)
+    paths = [Path(folder) for folder in folders]
+    if not paths:
+        raise ValueError("Name at least one folder of results or of a run.")
+    target = Path(out) if out is not None else paths[0] if len(paths) == 1 else Path("report")
+    if len(paths) == 1 and is_results(paths[0]):
+        return save(target, *report(Results(paths[0])))
+    return save(target, *compare_runs(paths))
+
+
+def save(folder: Path, title: str, blocks: Sequence[Block]) -> list[Path]:
+    """Write a report into a folder, in both languages, and its pictures."""
     files = {
         f"figures/{block.name}.png": block.content for block in blocks if isinstance(block, Picture)
     }
     files["report.html"] = page.document(title, blocks).encode()
     files["report.md"] = markdown.document(title, blocks).encode()
-    for old in (results.folder / "figures").glob("*.png"):
+    for old in (folder / "figures").glob("*.png"):
         if f"figures/{old.name}" not in files:
             old.unlink()
     for path, content in files.items():
-        (results.folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (results.folder / path).write_bytes(content)
-    return [results.folder / path for path in files]
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    return [folder / path for path in files]
 
 
 def report(results: Results) -> tuple[str, list[Block]]:

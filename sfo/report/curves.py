@@ -21,7 +21,8 @@ def training_curves(histories: Mapping[str, list[dict[str, Any]]]) -> Figure:
         axes.plot(epochs, loss, color=colour, lw=0.9, alpha=0.6, ls="--")
         checked = [(row["epoch"] + 1, row["validation"]) for row in rows]
         points = [(epoch, 100 * v) for epoch, v in checked if v is not None]
-        axes.plot(*zip(*points, strict=True), color=colour, lw=1.6, label=label)
+        xs, ys = [epoch for epoch, _ in points], [v for _, v in points]
+        axes.plot(xs, ys, color=colour, lw=1.6, label=label)
     axes.set(xlabel="epoch", ylabel="relative L2, %", yscale="log")
     axes.set_title("validation (solid) and training (dashed)", fontsize="medium")
     axes.legend(frameon=False)

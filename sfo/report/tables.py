@@ -204,8 +204,8 @@ def tune_tables(found: FoundStudy) -> list[Table]:
 
 REGIONS: dict[str, Callable[[Record], float | None]] = {
     "full": percent,
-    "boundary": lambda record: _hundred(record.errors.boundary_l2),
-    "interior": lambda record: _hundred(record.errors.interior_l2),
+    "boundary": lambda record: _hundred(record.errors.get("boundary_l2")),
+    "interior": lambda record: _hundred(record.errors.get("interior_l2")),
 }
 
 

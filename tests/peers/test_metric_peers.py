@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from sfo.evaluation import ErrorSums, compare, count_flops
-from sfo.evaluation.errors import neuralop_l2
+from sfo.evaluation.metrics import neuralop_l2
 from sfo.grid import Grid
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]

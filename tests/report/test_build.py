@@ -118,18 +118,18 @@ def test_edited_trial_leaves_its_cell_out(tmp_path, no_pictures):
     assert cells["allen_cahn", some[1].column][0] != "–"
 
 
-def test_other_versions_and_wrong_names_are_left_out(tmp_path, no_pictures):
-    """A Record of another version, a table of another version, and a Record under another name."""
+def test_other_revisions_and_wrong_names_are_left_out(tmp_path, no_pictures):
+    """A Record of another revision, an edited table, and a Record under another name."""
     results = fill(tmp_path, "fixed", only=lambda cell: cell.row == "maxwell")
     old, moved, *_ = [cell.experiment for cell in STUDIES["fixed"].cells("smoke", 1)]
-    results.keep(replace(record(old), version="0.0.1"))
+    results.keep(replace(record(old), revisions={"model": 7}))
     (tmp_path / "records" / "moved.json").write_text(record(moved).to_json())
     (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "params.json").write_text(seal({"version": "0.0.1", "values": {}}))
+    (tmp_path / "tables" / "params.json").write_text(seal({"values": {}}).replace("{}", "0"))
     write(tmp_path)
     text = (tmp_path / "report.md").read_text()
     assert "3 files left out of this report" in text
-    for problem in ("made by version 0.0.1, this is", "records/moved.json holds the run"):
+    for problem in ("with revision 7 of the model", "records/moved.json holds the run"):
         assert problem in text
     assert "## Parameters" not in text
     table = Tables((tmp_path / "report.html").read_text()).sections["fixed"][0]
