@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from sfo.pdes.base import SecondDerivative, Semilinear, ginzburg_landau
+from sfo.pdes.base import Semilinear, ginzburg_landau
+from sfo.pdes.derivative import Derivatives
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,10 @@ class AllenCahn(Semilinear):
     upper: float = 1.0
     max_step: float = 2.5e-3
 
-    def linear(self, u: Tensor, d2: SecondDerivative) -> Tensor:
-        return self.epsilon * d2(u) + self.strength * u
+    def linear(self, u: Tensor, d: Derivatives) -> Tensor:
+        return self.epsilon * d(u, 2) + self.strength * u
 
-    def reaction(self, u: Tensor) -> Tensor:
+    def reaction(self, u: Tensor, d: Derivatives) -> Tensor:
         return -self.strength * u**3
 
     def energy(self, u: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:

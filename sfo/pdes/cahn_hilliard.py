@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from sfo.pdes.base import SecondDerivative, Semilinear, ginzburg_landau
+from sfo.pdes.base import Semilinear, ginzburg_landau
+from sfo.pdes.derivative import Derivatives
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,14 @@ class CahnHilliard(Semilinear):
     upper: float = 1.0
     max_step: float = 2.5e-4
 
-    def linear(self, u: Tensor, d2: SecondDerivative) -> Tensor:
-        return -d2(self.mobility * u + self.gamma * d2(u))
+    def linear(self, u: Tensor, d: Derivatives) -> Tensor:
+        return -d(self.mobility * u + self.gamma * d(u, 2), 2)
 
-    def reaction(self, u: Tensor) -> Tensor:
+    def reaction(self, u: Tensor, d: Derivatives) -> Tensor:
         return self.mobility * u**3
 
-    def outer(self, v: Tensor, d2: SecondDerivative) -> Tensor:
-        return d2(v)
+    def outer(self, v: Tensor, d: Derivatives) -> Tensor:
+        return d(v, 2)
 
     def energy(self, u: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
         """∫ m/4 (u² − 1)² + γ/2 (∂u/∂x)² dx, which never increases."""

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.pdes.diffusion_sorption import DiffusionSorption
-from sfo.pdes.integrate import Array
+from sfo.pdes.problem import Array
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from sfo.pdes.base import SecondDerivative, Semilinear
+from sfo.pdes.base import Semilinear
+from sfo.pdes.derivative import Derivatives
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class DiffusionReaction(Semilinear):
     # Initial fields with steep flanks, 0.01 wide, change within 1e-4: steps begin at 1e-5.
     warm_up: ClassVar[int] = 9
 
-    def linear(self, u: Tensor, d2: SecondDerivative) -> Tensor:
-        return self.nu * d2(u) + self.rho * u
+    def linear(self, u: Tensor, d: Derivatives) -> Tensor:
+        return self.nu * d(u, 2) + self.rho * u
 
-    def reaction(self, u: Tensor) -> Tensor:
+    def reaction(self, u: Tensor, d: Derivatives) -> Tensor:
         return -self.rho * u**2

@@ -1,6 +1,8 @@
 """The 1D diffusion–sorption equation: a solute that sticks to the ground it seeps through."""
 
+import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -10,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.grid import Grid
-from sfo.pdes.integrate import Array, check_problem
+from sfo.pdes.problem import Array, check_problem
+from sfo.pdes.residual import Frames, inside, spans, time_derivative
 
 Outflow = Literal["published", "stated"]
 """How the solute leaves on the right, see `DiffusionSorption`."""
@@ -158,6 +161,33 @@ class DiffusionSorption:
                 raise ArithmeticError(f"Sample {sample} of {len(initial)}: {failure}") from failure
             frames[sample, :, 0] = torch.from_numpy(rows)
         return frames
+
+    def residual(
+        self, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Float[Tensor, " time"]
+    ) -> tuple[Tensor, Tensor]:
+        """R(u) (∂u/∂t − rhs(u)) of all frames but the first, divided by R/τ + |D ∂²/∂x²|, and u.
+
+        Multiplied by R the stiff part is linear. The eigenvectors of its three-point difference
+        between given ends are the sines, of which the odd extension of a field is made.
+
+        Args:
+            u: Solutions, or predictions.
+            given: Fields of the input by name, which are not needed.
+            grid: Grid of u, maybe a part of the solver's points.
+            times: Times of the frames.
+        """
+        later = u[:, 1:]
+        residual = self.retardation(later) * (time_derivative(u, times) - self.rhs(later))
+        residual = inside(residual, grid, margin=1)
+        n, (h,) = residual.shape[-1], grid.spacing
+        angle = torch.arange(n + 2, dtype=torch.float64) * math.pi / (2 * (n + 1))
+        linear = self.diffusivity * (2 / h * angle.sin()) ** 2
+        least = float(self.retardation(torch.tensor(self.left)))
+        factor = 1 / (least / spans(times)[:, None, None] + linear)
+        zero = torch.zeros_like(residual[..., :1])
+        odd = torch.cat([zero, residual, zero, -residual.flip(-1)], dim=-1)
+        smooth = torch.fft.irfft(factor.to(u) * torch.fft.rfft(odd), n=2 * n + 2)
+        return smooth[..., 1 : n + 1], later
 
     def integrate(
         self, initial: np.ndarray, times: np.ndarray, rtol: float, atol: float

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.pdes.diffusion_reaction import DiffusionReaction
-from sfo.pdes.integrate import Array, check_problem
+from sfo.pdes.problem import Array, check_problem
 
 
 @dataclass(frozen=True)

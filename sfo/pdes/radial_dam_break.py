@@ -12,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.grid import Grid
-from sfo.pdes.shallow_water import checked_times, checked_water
+from sfo.pdes.problem import check_times
+from sfo.pdes.shallow_water import checked_water
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,12 @@ class RadialDamBreak:
             times: Increasing, with whole numbers of time steps between them.
         """
         water = checked_water(initial, channels=(1,))
-        if water.numel() and water.min() == 0:
+        if water.min() == 0:
             raise ValueError(
                 "`initial` must be wet everywhere, got depths of 0. `ShallowWater` also solves "
                 "for water that runs over dry ground."
             )
-        steps = [self._n_steps(end - start) for start, end in pairwise(checked_times(times))]
+        steps = [self._n_steps(end - start) for start, end in pairwise(check_times(times).tolist())]
         out = np.empty((len(water), len(steps) + 1, 1, *water.shape[2:]))
         for frames, h in zip(out, water.numpy(force=True), strict=True):
             state = np.concatenate([h, np.zeros((2, *h.shape[1:]))])

@@ -1,7 +1,7 @@
 """The 2D shallow water equations over bathymetry: waves, bores, and shores that fall dry."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Literal
@@ -10,8 +10,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from sfo.grid import Grid
+from sfo.pdes.problem import Array, check_fields, check_times
+from sfo.pdes.residual import Frames, inside, spans, time_derivative
 from sfo.pdes.riemann import half_slope, hll_flux
 
 
@@ -148,14 +151,14 @@ class ShallowWater:
             bathymetry: b; None stands for flat ground.
         """
         water = checked_water(initial, channels=(1, 3))
-        instants = checked_times(times)
+        instants = check_times(times).tolist()
         if bathymetry is None:
             bathymetry = torch.zeros_like(water[:, :1])
-        b = bathymetry.to(water)
-        if b.shape != water[:, :1].shape or not b.isfinite().all():
+        b = check_fields(bathymetry, "bathymetry", n_dim=2).to(water)
+        if b.shape != water[:, :1].shape:
             raise ValueError(
-                f"`bathymetry` must be finite and of the shape {tuple(water[:, :1].shape)}, "
-                f"as `initial` has it, got {tuple(bathymetry.shape)}."
+                f"`bathymetry` must be of the shape {tuple(water[:, :1].shape)}, as `initial` "
+                f"has it, got {tuple(bathymetry.shape)}."
             )
         samples, channels, *shape = water.shape
         out = water.new_zeros(samples, len(instants), 3, *shape)
@@ -166,6 +169,34 @@ class ShallowWater:
                 state = self._advance(state, ground, end - start)
                 frame[:1], frame[1:] = state[:1], self.velocity(state)
         return out
+
+    def residual(
+        self, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Float[Tensor, " time"]
+    ) -> tuple[Tensor, Tensor]:
+        """τ (∂/∂t − rhs) of (h, hu, hv) at all frames but the first, and these states.
+
+        No part is stiff: waves cross about a cell from one frame to the next.
+
+        Args:
+            u: (h, u, v) of solutions, or predictions.
+            given: Fields of the input by name, of which the ground `b` is used.
+            grid: Grid of u, maybe a part of the solver's cells.
+            times: Times of the frames.
+        """
+        h, velocity = u[:, :, :1], u[:, :, 1:]
+        state = torch.cat([h, h * velocity], dim=2)
+        ground, later = given["b"][:, None], state[:, 1:]
+        # Riemann problems leave some fifty fields to differentiate through. They are computed
+        # again on the way back, a few frames at a time: all frames would take gigabytes.
+        rhs = torch.cat(
+            [
+                checkpoint(self.rhs, part, ground, use_reentrant=False)
+                for part in later.split(8, dim=1)
+            ],
+            dim=1,
+        )
+        tau = spans(times).to(u).view(-1, 1, 1, 1)
+        return inside(tau * (time_derivative(state, times) - rhs), grid, margin=2), later
 
     def _advance(self, state: Tensor, bathymetry: Tensor, duration: float) -> Tensor:
         """The state after `duration`."""
@@ -200,28 +231,12 @@ class ShallowWater:
         return None if after[0].min() < 0 else after
 
 
-def checked_water(initial: Tensor, channels: Sequence[int]) -> Float[Tensor, "sample _ X Y"]:
+def checked_water(initial: Array, channels: Sequence[int]) -> Float[Tensor, "sample _ X Y"]:
     """Initial states in float64, found to be of the right shape, finite, and not below ground."""
-    expected = " or ".join(map(str, channels))
-    if initial.ndim != 4 or initial.shape[1] not in channels or min(initial.shape[2:]) < 2:
-        raise ValueError(
-            f"`initial` must be (sample, {expected}, X, Y) on at least 2 × 2 cells, got "
-            f"{tuple(initial.shape)}."
-        )
-    water = initial.detach().to(torch.float64)
-    if not water.isfinite().all():
-        raise ValueError("`initial` must be finite, got NaN or infinity.")
-    if len(water) and (lowest := float(water[:, 0].min())) < 0:
+    water = check_fields(initial, "initial", channels, n_dim=2, least_points=2)
+    if (lowest := float(water[:, 0].min())) < 0:
         raise ValueError(
             f"`initial` must have depths h ≥ 0, got {lowest:g}. Where the ground b lies above "
             "the surface, the depth is (surface − b).clamp(min=0)."
         )
     return water
-
-
-def checked_times(times: Sequence[float] | np.ndarray | Tensor) -> list[float]:
-    """The times of the frames, found to increase."""
-    instants = torch.as_tensor(times, dtype=torch.float64)
-    if instants.ndim != 1 or not len(instants) or not bool((instants.diff() > 0).all()):
-        raise ValueError(f"`times` must be one increasing row, got {instants.tolist()}.")
-    return instants.tolist()

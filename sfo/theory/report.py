@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from torch import Tensor
 
 from sfo.pdes import AllenCahn, CahnHilliard, DiffusionReaction
-from sfo.pdes.derivative import central_second_derivative, second_derivative
+from sfo.pdes.derivative import Central, Spectral
 from sfo.theory import figures
 from sfo.theory.approximation import (
     decay_rate,
@@ -264,11 +264,8 @@ def linearised_kernels(n: int, dt: float = 0.01) -> dict[tuple[str, str, str], T
         walls = (1 + walls) / 2 if isinstance(pde, DiffusionReaction) else walls
         states = {"constant": 0.5 + 0 * x, "wave": 0.5 + 0.4 * wave, "walls": walls}
         for state, u in states.items():
-            for name, d2 in (
-                ("spectral", second_derivative),
-                ("central", central_second_derivative),
-            ):
-                green = implicit_green(partial(pde.rhs, d2=d2), u, dt)
+            for name, derivatives in (("spectral", Spectral), ("central", Central)):
+                green = implicit_green(partial(pde.rhs, derivatives=derivatives), u, dt)
                 out[type(pde).__name__, state, name] = green[:: max(1, n // 32)]
     return out
 

@@ -2,23 +2,20 @@
 
 import math
 from collections.abc import Mapping
-from functools import singledispatch
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from sfo.data.benchmarks import Benchmark
 from sfo.data.pairs import Pairs
 from sfo.grid import Grid
-from sfo.pdes import DiffusionSorption, Maxwell, ShallowWater
-from sfo.pdes.base import Semilinear
+from sfo.pdes.residual import Frames, time_derivative
 from sfo.registry import BENCHMARKS
 from sfo.shapes import Field
 
-Frames = Float[Tensor, "sample time field *grid"]
+__all__ = ["PhysicsLoss", "check_physics", "initial_loss", "miss", "time_derivative"]
 
 
 class PhysicsLoss:
@@ -137,149 +134,53 @@ def given_fields(pairs: Pairs, a: Field) -> dict[str, Float[Tensor, "sample _ *g
 
 
 def check_physics(benchmark: Benchmark, names: tuple[str, ...] | None = None) -> None:
-    """Refuse a benchmark without all fields of its equation.
+    """Refuse a benchmark whose equation has no residual, or without all of its fields.
 
     Args:
-        benchmark: To train on.
-        names: The fields of its data; None: as the benchmark has them.
+        benchmark: Benchmark to train on.
+        names: Names of the fields of its data; None: as the benchmark has them.
     """
     names = benchmark.names if names is None else names
+<<<<<<< HEAD
     needed = BENCHMARKS[benchmark.paper_name or benchmark.name].names
+=======
+    # A variant as it was published may hold fewer fields than its equation has.
+    stated = BENCHMARKS[benchmark.paper_name] if benchmark.paper_name else benchmark
+    pde = getattr(stated, "pde", None)
+    _check_residual(pde)
+    needed = pde.names  # type: ignore[union-attr]
+>>>>>>> equations
     if names != needed:
         missing = ", ".join(name for name in needed if name not in names)
         raise ValueError(
-            f"The residual of {benchmark.paper_name} needs the fields {', '.join(needed)}, got "
+            f"The residual of {stated.name} needs the fields {', '.join(needed)}, got "
             f"{', '.join(names)}: {missing} are not among the outputs of {benchmark.name}. Train "
-            f"with physics=0, or on {benchmark.paper_name} as the equation states it."
+            f"with physics=0, or on {stated.name} as the equation states it."
         )
 
 
-@singledispatch
 def miss(
     pde: Any, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Float[Tensor, " time"]
 ) -> tuple[Tensor, Tensor]:
     """What an equation leaves of frames that solve it, zero but for their distance.
 
     Args:
-        pde: The equation.
+        pde: Equation, whose method `residual` computes this.
         u: Solutions, or predictions.
-        given: The input's fields by name.
-        grid: Of u, maybe a part of the solver's points.
-        times: Of the frames.
+        given: Fields of the input by name.
+        grid: Grid of u, maybe a part of the solver's points.
+        times: Times of the frames.
 
     Returns:
-        The residual in the units of u, and what to compare it with, a sample a row.
+        The residual in the units of u, and what to compare it with, a sample per row.
     """
-    raise ValueError(
-        f"No residual is known for the equation {type(pde).__name__}; add one with "
-        "`@miss.register`, or train with physics=0."
-    )
+    _check_residual(pde)
+    return pde.residual(u, given=given, grid=grid, times=times)
 
 
-@miss.register
-def _periodic(
-    pde: Semilinear, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Tensor
-) -> tuple[Tensor, Tensor]:
-    later, n = u[:, 1:], grid.shape[0]
-    # Spectral derivatives: of solutions at 256 points three-point differences would miss twice
-    # as much on Allen–Cahn, and six times as much on Cahn–Hilliard.
-    residual = time_derivative(u, times) - pde.rhs(later)
-    linear, _ = pde.symbols(n)
-    factor = 1 / (1 / spans(times)[:, None, None] + linear.abs())
-    return torch.fft.irfft(factor.to(u) * torch.fft.rfft(residual), n=n), later
-
-
-@miss.register
-def _sorption(
-    pde: DiffusionSorption, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Tensor
-) -> tuple[Tensor, Tensor]:
-    later = u[:, 1:]
-    # Multiplied by R the stiff part is linear, D ∂²u/∂x².
-    residual = pde.retardation(later) * (time_derivative(u, times) - pde.rhs(later))
-    residual = inside(residual, grid, margin=1)
-    n, (h,) = residual.shape[-1], grid.spacing
-    # The eigenvectors of its three-point difference between given ends are the sines, of which
-    # the odd extension of a field is made.
-    angle = torch.arange(n + 2, dtype=torch.float64) * math.pi / (2 * (n + 1))
-    linear = pde.diffusivity * (2 / h * angle.sin()) ** 2
-    least = float(pde.retardation(torch.tensor(pde.left)))
-    factor = 1 / (least / spans(times)[:, None, None] + linear)
-    zero = torch.zeros_like(residual[..., :1])
-    odd = torch.cat([zero, residual, zero, -residual.flip(-1)], dim=-1)
-    smooth = torch.fft.irfft(factor.to(u) * torch.fft.rfft(odd), n=2 * n + 2)
-    return smooth[..., 1 : n + 1], later
-
-
-@miss.register
-def _water(
-    pde: ShallowWater, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Tensor
-) -> tuple[Tensor, Tensor]:
-    h, velocity = u[:, :, :1], u[:, :, 1:]
-    state = torch.cat([h, h * velocity], dim=2)
-    ground, later = given["b"][:, None], state[:, 1:]
-    # Riemann problems leave some fifty fields to differentiate through. They are made anew on
-    # the way back, a few frames at a time: all frames of a batch would take gigabytes.
-    rhs = torch.cat(
-        [checkpoint(pde.rhs, part, ground, use_reentrant=False) for part in later.split(8, dim=1)],
-        dim=1,
-    )
-    # L = 0: waves cross about a cell from one frame to the next.
-    tau = spans(times).to(u).view(-1, 1, 1, 1)
-    return inside(tau * (time_derivative(state, times) - rhs), grid, margin=2), later
-
-
-@miss.register
-def _maxwell(
-    pde: Maxwell, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Tensor
-) -> tuple[Tensor, Tensor]:
-    """∇ · E and ∇ · H at all frames, by the differences that Yee's scheme keeps at 0.
-
-    They are compared with ∂Ex/∂x and the like, of which they are sums. The curl equations are
-    left out: waves travel 2 to 4.5 cells from one frame to the next, so that the difference
-    of two frames is no derivative. Of exact fields the residual would be twice ∂u/∂t.
-    """
-    e, h = u.split(3, dim=2)
-    terms = torch.stack(
-        [divergence_terms(e, slice(1, None)), divergence_terms(h, slice(None, -1))], dim=1
-    )
-    return terms.sum(-1), terms.norm(dim=-1)
-
-
-def divergence_terms(
-    v: Float[Tensor, "sample time 3 x y z"], cells: slice
-) -> Float[Tensor, "sample time _ _ _ 3"]:
-    """∂v₁/∂x, ∂v₂/∂y and ∂v₃/∂z a cell, at the cells that have a neighbour to subtract."""
-    every, terms = slice(None), []
-    for axis, component in enumerate(v.unbind(2)):
-        kept = [cells] * 3
-        kept[axis] = every
-        terms.append(component[(every, every, *kept)].diff(dim=axis - 3))
-    return torch.stack(terms, dim=-1)
-
-
-def time_derivative(u: Frames, times: Float[Tensor, " time"]) -> Frames:
-    """Of second order at all frames but the first: central, and one-sided at the last.
-
-    Central differences alone have one equation less than unknown frames: they link every other
-    frame, and leave the second one free.
-    """
-    (rate,) = torch.gradient(u, spacing=(times.to(u),), dim=1, edge_order=2)
-    return rate[:, 1:]
-
-
-def spans(times: Float[Tensor, " time"]) -> Float[Tensor, " _"]:
-    """τ, from the first to the last of the three frames in a difference."""
-    tau = times[2:] - times[:-2]
-    return torch.cat([tau, tau[-1:]])
-
-
-def inside(v: Float[Tensor, "sample time part *all"], grid: Grid, margin: int) -> Tensor:
-    """The cells that know all their neighbours: every one on a solver's own grid.
-
-    On a coarser one, whose points are no longer the centres of cells, the values beyond the
-    ends are not where `rhs` takes them to be, which concerns `margin` cells.
-    """
-    if grid.offset == 0.5:
-        return v
-    every, kept = slice(None), slice(margin, -margin)
-    return v[(every, every, every, *[kept] * grid.n_dim)]
+def _check_residual(pde: Any) -> None:
+    if not hasattr(pde, "residual"):
+        raise ValueError(
+            f"No residual is known for the equation {type(pde).__name__}; give it a method "
+            "`residual`, or train with physics=0."
+        )

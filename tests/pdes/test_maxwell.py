@@ -198,7 +198,7 @@ def test_times_between_steps_are_refused_with_a_way_out():
     [
         (lambda: Maxwell(courant=1.83), r"1\.8257"),
         (lambda: Maxwell(permittivity=-1.0), "permittivity"),
-        (lambda: Maxwell().solve(torch.zeros(1, 6, 4, 4, 4), [1.0, 0.0]), "increase"),
+        (lambda: Maxwell().solve(torch.zeros(1, 6, 4, 4, 4), [1.0, 0.0]), "increasing"),
         (lambda: Maxwell().solve(torch.zeros(1, 3, 4, 4, 4), [0.0]), "sample, 6"),
         (lambda: Maxwell().solve(torch.zeros(1, 6, 4, 4, 4), [0.0], crop=2), "crop"),
         (lambda: Maxwell().rhs(torch.zeros(1, 6, 4, 4, 4), "copy"), "open"),  # type: ignore[arg-type]

@@ -256,7 +256,7 @@ def test_rhs_has_the_gradient_of_its_differences():
         (dict(initial=torch.full((1, 1, 4, 4), math.nan)), "must be finite"),
         (dict(initial=torch.ones(1, 2, 4, 4)), r"\(sample, 1 or 3, X, Y\)"),
         (dict(initial=torch.ones(1, 4, 4)), r"got \(1, 4, 4\)"),
-        (dict(initial=torch.ones(1, 1, 1, 4)), "at least 2 × 2"),
+        (dict(initial=torch.ones(1, 1, 1, 4)), "at least 2 points per axis"),
         (dict(bathymetry=torch.ones(2, 1, 4, 4)), r"of the shape \(1, 1, 4, 4\)"),
         (dict(bathymetry=torch.full((1, 1, 4, 4), math.inf)), "must be finite"),
         (dict(times=[0.0, 1.0, 1.0]), "increasing"),

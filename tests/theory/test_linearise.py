@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sfo.pdes import AllenCahn, CahnHilliard, DiffusionReaction
-from sfo.pdes.derivative import central_second_derivative, second_derivative
+from sfo.pdes.derivative import Central, Spectral
 from sfo.theory import Stencil, WideStencil, compressibility, implicit_green, local_operator
 
 PDES = [AllenCahn(), DiffusionReaction(), CahnHilliard()]
@@ -73,7 +73,7 @@ def test_constant_states_are_three_point_stencils(pde, diffusion, growth, dt):
     n, u = 64, 0.5
     h = (pde.upper - pde.lower) / n
     stencil = Stencil(1 - dt * growth + 2 * dt * diffusion / h**2, -dt * diffusion / h**2)
-    rhs = partial(pde.rhs, d2=central_second_derivative)
+    rhs = partial(pde.rhs, derivatives=Central)
     green = implicit_green(rhs, torch.full((n,), u, dtype=torch.float64), dt)
     t = torch.arange(1 - n // 2, n // 2)
     round_ = sum(stencil.green(t + m * n) for m in range(-300, 301))
@@ -85,7 +85,7 @@ def test_cahn_hilliard_is_a_five_point_stencil_with_complex_roots():
     h2 = ((pde.upper - pde.lower) / n) ** 2
     m, gamma = dt * pde.mobility * (3 * u**2 - 1) / h2, dt * pde.gamma / h2**2
     stencil = WideStencil([1 + 2 * m + 6 * gamma, -m - 4 * gamma, gamma])
-    rhs = partial(pde.rhs, d2=central_second_derivative)
+    rhs = partial(pde.rhs, derivatives=Central)
     green = implicit_green(rhs, torch.full((n,), u, dtype=torch.float64), dt)
     t = torch.arange(1 - n // 2, n // 2)
     round_ = sum(stencil.green(t + k * n) for k in range(-3, 4))
@@ -106,8 +106,8 @@ def test_the_stencils_kernel_is_compact_and_the_spectral_one_has_a_tail():
     pde, n = AllenCahn(), 128
     u = bumpy(pde, n)
     compact, tailed = (
-        compressibility(implicit_green(partial(pde.rhs, d2=d2), u, 0.01), 80)
-        for d2 in (central_second_derivative, second_derivative)
+        compressibility(implicit_green(partial(pde.rhs, derivatives=kind), u, 0.01), 80)
+        for kind in (Central, Spectral)
     )
     assert compact.modes_for(1e-6) < 40
     assert tailed.modes_for(1e-6) is None

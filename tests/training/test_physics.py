@@ -8,7 +8,7 @@ import torch
 
 from sfo.data.benchmarks import Scale
 from sfo.data.pairs import pairs
-from sfo.pdes.derivative import central_second_derivative, second_derivative
+from sfo.pdes.derivative import Central, Spectral
 from sfo.registry import BENCHMARKS
 from sfo.training.physics import PhysicsLoss, check_physics, initial_loss, miss, time_derivative
 
@@ -137,7 +137,7 @@ def test_waves_are_divided_as_the_eigenvectors_of_the_stiff_part(name):
     """(1/τ + |L|)⁻¹ from the matrix of L."""
     pde, n = benchmark_of(name).pde, 24
     identity = torch.eye(n, dtype=torch.float64)
-    matrix = pde.linear(identity, lambda v: second_derivative(v, pde.length))
+    matrix = pde.linear(identity, Spectral((n,), pde.lengths))
     rates, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
     times = torch.tensor([0.0, 0.1, 0.4, 0.5], dtype=torch.float64)
     u = torch.randn(2, 4, 1, n, dtype=torch.float64)
@@ -288,7 +288,7 @@ def test_thin_walls_are_best_left_to_waves(name, ratio):
     initial = torch.stack([BENCHMARKS[name].initial(0, i, grid) for i in range(2)])
     u = pde.solve(initial, times)[:, 1:, :, ::4]
     rate = time_derivative(u, times[1:])
-    left = [rate - pde.rhs(u[:, 1:], d2) for d2 in (central_second_derivative, second_derivative)]
+    left = [rate - pde.rhs(u[:, 1:], kind) for kind in (Central, Spectral)]
     assert root_mean_square(left[0]) > ratio * root_mean_square(left[1])
 
 

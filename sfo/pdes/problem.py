@@ -1,0 +1,86 @@
+"""What every solver asks of its input, said in one sentence where it does not hold."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Array = Tensor | np.ndarray
+"""What solvers take: fields and times of either library, of any float type."""
+
+
+def check_problem(
+    initial: Array,
+    times: Array | Sequence[float],
+    channels: int | Sequence[int],
+    n_dim: int = 1,
+    least_points: int = 1,
+) -> tuple[Tensor, Tensor]:
+    """Initial fields and times in float64, or a ValueError that says what is wrong with them.
+
+    Args:
+        initial: Fields at the first of the times.
+        times: Times of the frames.
+        channels: How many channels the fields have, or the numbers that are allowed.
+        n_dim: Number of axes of the grid.
+        least_points: Fewest points along an axis.
+    """
+    return check_fields(initial, "initial", channels, n_dim, least_points), check_times(times)
+
+
+def check_fields(
+    fields: Array,
+    name: str,
+    channels: int | Sequence[int] = 1,
+    n_dim: int = 1,
+    least_points: int = 1,
+) -> Tensor:
+    """Fields `(sample, channel, *grid)` in float64: not empty, of the right shape, and finite.
+
+    Args:
+        fields: Fields to check.
+        name: Name of the argument, for the message.
+        channels: How many channels the fields have, or the numbers that are allowed.
+        n_dim: Number of axes of the grid.
+        least_points: Fewest points along an axis.
+    """
+    fields = torch.as_tensor(fields)
+    if fields.is_complex():
+        raise ValueError(f"`{name}` must be real, got {fields.dtype}.")
+    fields = fields.detach().to(torch.float64)
+    allowed = (channels,) if isinstance(channels, int) else tuple(channels)
+    shape = tuple(fields.shape)
+    if len(shape) != 2 + n_dim or shape[1] not in allowed or min(shape[2:]) < least_points:
+        points = ["n"] if n_dim == 1 else list("XYZ")[:n_dim]
+        axes = ", ".join(["sample", " or ".join(map(str, allowed)), *points])
+        least = f" with at least {least_points} points per axis" if least_points > 1 else ""
+        hint = "[None, None]" if allowed == (1,) else "[None]"
+        raise ValueError(
+            f"`{name}` must have the shape ({axes}){least}, got {shape}. "
+            f"A single sample is passed as {name}{hint}."
+        )
+    if not len(fields):
+        raise ValueError(f"`{name}` must hold at least one sample, got the shape {shape}.")
+    bad = ~fields.isfinite()
+    if bad.any():
+        sample, channel, *point = map(int, bad.nonzero()[0])
+        many = int(bad.flatten(1).any(1).sum())
+        more = f" and in {many - 1} other samples" if many > 1 else ""
+        raise ValueError(
+            f"`{name}` must be finite, got {float(fields[bad][0])} in sample {sample}, channel "
+            f"{channel}, at the point {tuple(point)}{more}."
+        )
+    return fields
+
+
+def check_times(times: Array | Sequence[float]) -> Tensor:
+    """Times of the frames in float64, found to be finite and increasing."""
+    instants = torch.as_tensor(times, dtype=torch.float64)
+    increasing = instants.isfinite().all() and (instants.diff() > 0).all()
+    if instants.ndim != 1 or len(instants) == 0 or not increasing:
+        raise ValueError(
+            "`times` must be one row of increasing, finite numbers that begins with the time "
+            f"of `initial`, got {instants.tolist()}."
+        )
+    return instants

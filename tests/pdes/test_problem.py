@@ -1,0 +1,62 @@
+"""One check of the input for all solvers: it names the argument, the rule and the place."""
+
+import math
+
+import pytest
+import torch
+
+from sfo import pdes
+from sfo.pdes.problem import check_problem
+
+FLAT = torch.zeros(1, 1, 8)
+# Every solver with fields that it accepts.
+SOLVERS = {
+    pdes.AllenCahn(): torch.zeros(2, 1, 8),
+    pdes.CahnHilliard(): torch.zeros(2, 1, 8),
+    pdes.DiffusionReaction(): torch.zeros(2, 1, 8),
+    pdes.Float32DiffusionReaction(): torch.zeros(2, 1, 8),
+    pdes.DiffusionSorption(): torch.zeros(2, 1, 8),
+    pdes.DefaultRK45Sorption(): torch.zeros(2, 1, 8),
+    pdes.ShallowWater(): torch.ones(2, 1, 4, 4),
+    pdes.RadialDamBreak(): torch.ones(2, 1, 4, 4),
+    pdes.Maxwell(): torch.zeros(2, 6, 4, 4, 4),
+}
+
+
+@pytest.mark.parametrize(
+    ("initial", "times", "message"),
+    [
+        (torch.zeros(8), [0, 1], r"shape \(sample, 1, n\), got \(8,\)"),
+        (torch.zeros(2, 3, 8), [0, 1], r"shape \(sample, 1, n\), got \(2, 3, 8\)"),
+        (torch.zeros(2, 1, 0), [0, 1], r"at least 1 points?|shape \(sample, 1, n\)"),
+        (torch.zeros(0, 1, 8), [0, 1], r"at least one sample, got the shape \(0, 1, 8\)"),
+        (FLAT.cfloat(), [0, 1], "must be real, got torch.complex64"),
+        (torch.tensor([[[0.0]], [[math.nan]]]), [0, 1], r"got nan in sample 1, .* point \(0,\)\."),
+        (FLAT, [0, 1, 1], r"increasing, .* got \[0\.0, 1\.0, 1\.0\]"),
+        (FLAT, [0, math.nan], "increasing"),
+        (FLAT, [0, math.inf], "finite"),
+        (FLAT, [], "increasing"),
+        (FLAT, [[0, 1]], "increasing"),
+    ],
+)
+def test_bad_problems_say_what_is_wrong(initial, times, message):
+    with pytest.raises(ValueError, match=message):
+        check_problem(initial, times, channels=1)
+
+
+@pytest.mark.parametrize("pde", SOLVERS, ids=lambda pde: type(pde).__name__)
+def test_every_solver_refuses_what_is_not_finite_or_empty(pde):
+    """The first bad number is named by its sample and place, before anything is computed."""
+    good = SOLVERS[pde]
+    step = getattr(pde, "time_step", 0.01)
+    assert pde.solve(good, [0.0, step]).isfinite().all()
+    for bad in (math.nan, math.inf, -math.inf):
+        fields = good.clone()
+        fields[(1, 0, *[2] * (good.ndim - 2))] = bad
+        with pytest.raises(ValueError, match=rf"{bad} in sample 1, channel 0, at .* \(2,"):
+            pde.solve(fields, [0.0, step])
+    with pytest.raises(ValueError, match="at least one sample"):
+        pde.solve(good[:0], [0.0, step])
+    for times in ([0.0, math.inf], [0.0, math.nan], [step, 0.0], []):
+        with pytest.raises(ValueError, match="`times` must be one row of increasing, finite"):
+            pde.solve(good, times)
