@@ -141,15 +141,11 @@ def check_physics(benchmark: Benchmark, names: tuple[str, ...] | None = None) ->
         names: Names of the fields of its data; None: as the benchmark has them.
     """
     names = benchmark.names if names is None else names
-<<<<<<< HEAD
-    needed = BENCHMARKS[benchmark.paper_name or benchmark.name].names
-=======
     # A variant as it was published may hold fewer fields than its equation has.
     stated = BENCHMARKS[benchmark.paper_name] if benchmark.paper_name else benchmark
     pde = getattr(stated, "pde", None)
     _check_residual(pde)
     needed = pde.names  # type: ignore[union-attr]
->>>>>>> equations
     if names != needed:
         missing = ", ".join(name for name in needed if name not in names)
         raise ValueError(
