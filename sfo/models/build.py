@@ -29,6 +29,7 @@ def build_model(
     n_dim: int | None = None,
     train_shape: Sequence[int] | None = None,
     out_fields: int | None = None,
+    carried: Sequence[int | None] | None = None,
     periodic: bool | None = None,
     **settings: Any,
 ) -> nn.Module:
@@ -36,8 +37,8 @@ def build_model(
 
     A preset decides settings, never whether a model may be used. What the data decide is passed
     to a model that asks for it by the name of an argument: a registered class or function gets
-    those of `in_channels`, `out_channels`, `n_dim`, `train_shape` and `out_fields` that it takes,
-    and its method `recommended`, if it has one, `periodic` as well.
+    those of `in_channels`, `out_channels`, `n_dim`, `train_shape`, `out_fields` and `carried` that
+    it takes, and its method `recommended`, if it has one, `periodic` as well.
 
     Args:
         name: A registered model.
@@ -48,6 +49,7 @@ def build_model(
         in_channels, out_channels, n_dim: Those of the data; None: those of the paper's benchmark.
         train_shape: The grid of the data, for models that need it.
         out_fields: Fields of the solution, whose frames lie side by side in the channels.
+        carried: For each of them the input channel that holds its last known frame, or None.
         periodic: Whether the data are periodic.
         settings: Arguments of the model's constructor that override the preset.
 
@@ -75,8 +77,8 @@ def build_model(
     facts: dict[str, Any] = accepted(kind, shape, by_any=SHAPE)
     if train_shape is not None:
         facts |= accepted(kind, dict(train_shape=tuple(train_shape)))
-    if out_fields is not None:
-        facts |= accepted(kind, dict(out_fields=out_fields))
+    for fact in (dict(out_fields=out_fields), dict(carried=carried)):
+        facts |= accepted(kind, {k: v for k, v in fact.items() if v is not None})
     recommended = getattr(kind, "recommended", None) if preset == "recommended" else None
     chosen: dict[str, Any] = {}
     if preset == "paper":

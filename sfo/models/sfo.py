@@ -91,7 +91,7 @@ class SFO(LayeredOperator):
             layer, see `Decoder`; 1: all from the last layer.
         output_skip: Add a learned linear path from the input to the output, u = Q(v) + S a.
         coordinates: Append the coordinates to the input.
-        standardise: Shift and scale each input channel by constants that `standardise_by` takes
+        standardise: Shift and scale each input channel by constants, set by `standardise_by`
             from training inputs; until then by 0 and 1.
         components: Components of a vector field that share the network, see `Operator`.
         out_fields: Fields of the output, whose frames lie side by side in its channels; `decode`
@@ -266,11 +266,23 @@ class SFO(LayeredOperator):
             u = self.project(v)
         return u if self.skip is None else u + self.skip(a)
 
-    def standardise_by(self, a: Field) -> None:
-        """Take the constants of `standardise` from training inputs, if the model has any."""
-        if self.standardise is not None:
-            self.check_input(a[:1])
-            self.standardise.measure(a.reshape(len(a) * self.components, -1, *a.shape[2:]))
+    @torch.no_grad()
+    def standardise_by(self, mean: Tensor, variance: Tensor) -> None:
+        """Set the constants of `standardise`, if the model has them.
+
+        Args:
+            mean: The mean of each input channel over training samples and points.
+            variance: Their variances likewise.
+        """
+        if self.standardise is None:
+            return
+        # Components share the constants.
+        means, variances = (t.double().view(self.components, -1) for t in (mean, variance))
+        mean = means.mean(0)
+        deviation = (variances + (means - mean).square()).mean(0).sqrt()
+        self.standardise.mean.copy_(mean)
+        # A constant channel has nothing to be scaled by.
+        self.standardise.deviation.copy_(torch.where(deviation > 1e-12 * mean.abs(), deviation, 1))
 
     @classmethod
     def recommended(
@@ -331,7 +343,7 @@ class SFO(LayeredOperator):
 
 
 class Standardise(nn.Module):
-    """(a − mean) / deviation for each channel, with constants that are measured, not learned."""
+    """(a − mean) / deviation for each channel, with constants that are given, not learned."""
 
     mean: Tensor
     deviation: Tensor
@@ -340,14 +352,6 @@ class Standardise(nn.Module):
         super().__init__()
         self.register_buffer("mean", torch.zeros(channels))
         self.register_buffer("deviation", torch.ones(channels))
-
-    @torch.no_grad()
-    def measure(self, a: Field) -> None:
-        """Take mean and deviation from some inputs; a constant channel keeps the deviation 1."""
-        values = a.double().transpose(0, 1).flatten(1)
-        deviation = values.std(1, correction=0)
-        self.mean.copy_(values.mean(1))
-        self.deviation.copy_(torch.where(deviation > 1e-12 * values.abs().amax(1), deviation, 1.0))
 
     def forward(self, a: Field) -> Field:
         shape = (-1, *[1] * (a.ndim - 2))

@@ -11,7 +11,7 @@ from sfo.data.arrays import Arrays, share_split
 from sfo.data.benchmarks import Benchmark
 from sfo.data.load import file_pairs, load_benchmark, load_file
 from sfo.data.pairs import Pairs, Part
-from sfo.data.rows import Rows, channel_moments
+from sfo.data.rows import Rows, array_rows, channel_moments
 from sfo.grid import Grid
 from sfo.models.build import build_model
 from sfo.registry import BENCHMARKS
@@ -40,6 +40,21 @@ class DataShape:
     def static(self) -> int:
         """Input fields that do not change in time."""
         return sum(name not in self.names for name in self.inputs)
+
+    def carried(self, n_input: int | None = None) -> list[int | None]:
+        """For each solution field the input channel that holds its last known frame, if any.
+
+        Args:
+            n_input: Frames of each field in the input; None: as the data have them.
+        """
+        moving = [name for name in self.inputs if name in self.names]
+        if n_input is None:
+            n_input = (self.in_channels - self.static) // max(1, len(moving))
+        ends, channel = {}, 0
+        for name in self.inputs:
+            channel += n_input if name in self.names else 1
+            ends[name] = channel - 1
+        return [ends.get(name) for name in self.names]
 
     @classmethod
     def of_arrays(cls, data: ArraysConfig) -> "DataShape":
@@ -160,9 +175,13 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
             n_dim=shape.grid.n_dim,
             train_shape=shape.grid.shape,
             out_fields=fields,
+            carried=shape.carried(rollout),
             periodic=shape.grid.periodic,
             **experiment.model.settings,
         )
+    if train is not None and hasattr(model, "standardise_by"):
+        rows = train.a if isinstance(train.a, Rows) else array_rows(train.a)
+        model.standardise_by(*channel_moments(rows))  # type: ignore[operator]
     if experiment.train.normaliser is not None:
         model = Normalised(model, in_channels, out_channels, shape.grid.n_dim)
         if train is not None:

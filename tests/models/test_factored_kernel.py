@@ -205,9 +205,19 @@ def test_standardised_input():
     model = SFO(2, 1, n_modes=3, hidden_channels=8, standardise=True).double()
     a = torch.randn(50, 2, 12, dtype=torch.float64) * torch.tensor([[3.0], [0.1]]) + 5
     before = model(a)
-    model.standardise_by(a)
+    model.standardise_by(a.mean((0, 2)), a.var((0, 2), correction=0))
     scaled = (a - a.mean((0, 2), keepdim=True)) / a.std((0, 2), correction=0, keepdim=True)
     after = model(a)
     model.standardise = None
     torch.testing.assert_close(before, model(a))
     torch.testing.assert_close(after, model(scaled))
+
+
+def test_components_share_the_standardisation():
+    """Of all their numbers together."""
+    model = SFO(4, 2, n_modes=3, hidden_channels=8, standardise=True, components=2)
+    a = torch.randn(50, 2, 2, 12, dtype=torch.float64) * 3 + torch.tensor([1.0, 7.0])[:, None, None]
+    flat = a.flatten(1, 2)
+    model.standardise_by(flat.mean((0, 2)), flat.var((0, 2), correction=0))
+    torch.testing.assert_close(model.standardise.mean, a.mean((0, 1, 3)).float())
+    torch.testing.assert_close(model.standardise.deviation, a.std((0, 1, 3), correction=0).float())

@@ -272,3 +272,14 @@ def test_weights_may_be_complex():
             torch.view_as_real(model.weight - before) if name.is_complex else model.weight - before
         )
         torch.testing.assert_close(step.abs(), torch.full_like(step, 1e-3), rtol=1e-3, atol=1e-6)
+
+
+def test_what_a_model_is_told_of_the_frames_that_it_knows():
+    """Shallow Water: h is in channel 0, u and v in none; Maxwell: the last of two frames each."""
+    from sfo.experiments.estimate import data_shape
+
+    carried = [
+        data_shape(Experiment.of(name, scale="smoke")).carried()
+        for name in ("allen_cahn", "shallow_water", "maxwell")
+    ]
+    assert carried == [[0], [0, None, None], [1, 3, 5, 7, 9, 11]]
