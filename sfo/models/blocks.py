@@ -224,7 +224,9 @@ class GLU(nn.Module):
 class Decoder(nn.Module):
     """Q in shares: depth as time, each share of the frames is read off a later layer.
 
-        u = (Q_1(v_{t₁}), …, Q_J(v_{t_J})),        t_j = round(j T / J)
+    The shares are equal parts of the time, the last layers are read:
+
+        u = (Q_1(v_{T−J+1}), …, Q_J(v_T))
 
     Args:
         hidden_channels: Latent channels d.
@@ -253,7 +255,7 @@ class Decoder(nn.Module):
             )
         ends = [round(j * frames / shares) for j in range(shares + 1)]
         self.counts = [stop - start for start, stop in pairwise(ends)]
-        self.after = [round((j + 1) * n_layers / shares) for j in range(shares)]
+        self.after = range(n_layers - shares + 1, n_layers + 1)
         self.fields = fields
         self.shares = nn.ModuleList(
             [projection(hidden_channels, projection_channels, n * fields) for n in self.counts]

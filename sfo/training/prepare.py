@@ -179,9 +179,8 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
             periodic=shape.grid.periodic,
             **experiment.model.settings,
         )
-    if train is not None and hasattr(model, "standardise_by"):
-        rows = train.a if isinstance(train.a, Rows) else array_rows(train.a)
-        model.standardise_by(*channel_moments(rows))  # type: ignore[operator]
+    if train is not None and rollout is None and hasattr(model, "standardise_by"):
+        model.standardise_by(*data_sizes(train, shape.carried()))  # type: ignore[operator]
     if experiment.train.normaliser is not None:
         model = Normalised(model, in_channels, out_channels, shape.grid.n_dim)
         if train is not None:
@@ -190,6 +189,30 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
         # Outside of the normaliser: the frames of the input are passed on as they are.
         model = Rollout(model, rollout, len(shape.times), fields)
     return model
+
+
+def data_sizes(train: Pairs, carried: Sequence[int | None]) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean and deviation of each input channel, and the size of each solution field.
+
+    The size of a field is the root mean square of its difference from the frame that the input
+    holds of it, or its standard deviation where there is none.
+    """
+    a, u = (rows if isinstance(rows, Rows) else array_rows(rows) for rows in (train.a, train.u))
+    mean, variance = channel_moments(a)
+    frames, fields = u.shape[1] // len(carried), len(carried)
+
+    def changes(ids: list[int]) -> Tensor:
+        known, values = a[ids], u[ids].unflatten(1, (fields, frames)).clone()
+        for field, channel in enumerate(carried):
+            if channel is not None:
+                values[:, field] -= known[:, channel : channel + 1]
+        return values.flatten(1, 2)
+
+    means, variances = (m.view(fields, frames) for m in channel_moments(Rows(u.shape, changes)))
+    squares = variances + means.square()
+    absent = torch.tensor([channel is None for channel in carried])
+    squares = squares.mean(1) - torch.where(absent, means.mean(1).square(), 0)
+    return mean, variance.sqrt(), squares.clamp(min=0).sqrt()
 
 
 FieldsOf = list[tuple[Tensor | Moments, int]]

@@ -155,7 +155,7 @@ def test_no_spectrum_is_kept_beyond_the_limit():
 
 
 def test_decoding_along_the_depth():
-    """Frames of each field are split evenly; share j is read off layer round(j T / J)."""
+    """Frames of each field are split evenly; the last J layers are read."""
     model = SFO(1, 10, n_modes=3, hidden_channels=8, n_layers=4, decode=2, out_fields=2)
     a = torch.randn(2, 1, 12)
     v = model.lift(a)
@@ -165,7 +165,7 @@ def test_decoding_along_the_depth():
         after.append(v)
     first, second = model.project.shares
     # Five frames per field: two in the first share, three in the second.
-    early, late = first(after[1]), second(after[3])
+    early, late = first(after[2]), second(after[3])
     truth = torch.cat([early[:, :2], late[:, :3], early[:, 2:], late[:, 3:]], dim=1)
     torch.testing.assert_close(model(a), truth)
 
@@ -201,23 +201,26 @@ def test_components_are_carried_each_by_its_own_frame():
     torch.testing.assert_close(model(a), truth)
 
 
-def test_standardised_input():
-    model = SFO(2, 1, n_modes=3, hidden_channels=8, standardise=True).double()
+def test_standardised_input_and_output():
+    model = SFO(2, 6, n_modes=3, hidden_channels=8, standardise=True, out_fields=2).double()
     a = torch.randn(50, 2, 12, dtype=torch.float64) * torch.tensor([[3.0], [0.1]]) + 5
+    mean, deviation = a.mean((0, 2)), a.std((0, 2), correction=0)
     before = model(a)
-    model.standardise_by(a.mean((0, 2)), a.var((0, 2), correction=0))
-    scaled = (a - a.mean((0, 2), keepdim=True)) / a.std((0, 2), correction=0, keepdim=True)
+    model.standardise_by(mean, deviation, torch.tensor([2.0, 10.0]))
     after = model(a)
     model.standardise = None
     torch.testing.assert_close(before, model(a))
-    torch.testing.assert_close(after, model(scaled))
+    u = model((a - mean[:, None]) / deviation[:, None])
+    torch.testing.assert_close(after, torch.cat([2 * u[:, :3], 10 * u[:, 3:]], dim=1))
 
 
 def test_components_share_the_standardisation():
     """Of all their numbers together."""
-    model = SFO(4, 2, n_modes=3, hidden_channels=8, standardise=True, components=2)
+    model = SFO(4, 2, n_modes=3, hidden_channels=8, standardise=True, components=2, out_fields=2)
     a = torch.randn(50, 2, 2, 12, dtype=torch.float64) * 3 + torch.tensor([1.0, 7.0])[:, None, None]
     flat = a.flatten(1, 2)
-    model.standardise_by(flat.mean((0, 2)), flat.var((0, 2), correction=0))
+    mean, deviation = flat.mean((0, 2)), flat.std((0, 2), correction=0)
+    model.standardise_by(mean, deviation, torch.tensor([3.0, 4.0]))
     torch.testing.assert_close(model.standardise.mean, a.mean((0, 1, 3)).float())
     torch.testing.assert_close(model.standardise.deviation, a.std((0, 1, 3), correction=0).float())
+    assert model.standardise.scale.item() == pytest.approx(12.5**0.5)

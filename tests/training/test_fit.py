@@ -15,6 +15,8 @@ from small_runs import dying_at, ended, fit_or_resume, in_child, small, traces
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 
+from sfo.data.pairs import Pairs
+from sfo.grid import Grid
 from sfo.registry import MODELS
 from sfo.training import checkpoint, folder
 from sfo.training.config import Experiment
@@ -23,7 +25,7 @@ from sfo.training.folder import RunFolder
 from sfo.training.loop import Loop
 from sfo.training.loss import relative_l2
 from sfo.training.optimisers import optimizer
-from sfo.training.prepare import load_pairs
+from sfo.training.prepare import data_sizes, load_pairs
 
 SCRIPT = """
 import sys
@@ -283,3 +285,16 @@ def test_what_a_model_is_told_of_the_frames_that_it_knows():
         for name in ("allen_cahn", "shallow_water", "maxwell")
     ]
     assert carried == [[0], [0, None, None], [1, 3, 5, 7, 9, 11]]
+
+
+def test_sizes_of_the_data():
+    """Input moments per channel; of a carried field the change, of another one the deviation."""
+    a = 2 + 3 * torch.randn(40, 2, 16)
+    u = torch.cat([a[:, 1:2] + torch.tensor([0.0, 1.0])[:, None], 5 + torch.randn(40, 2, 16)], 1)
+    grid = Grid((16,), (0.0,), (1.0,))
+    pairs = Pairs(a, u, grid, tuple(range(40)), (0.0, 1.0), ("p", "q"), ("r", "p"))
+    mean, deviation, scale = data_sizes(pairs, [1, None])
+    torch.testing.assert_close(mean, a.double().mean((0, 2)))
+    torch.testing.assert_close(deviation, a.double().std((0, 2), correction=0))
+    assert scale[0].item() == pytest.approx(0.5**0.5, rel=1e-5)
+    assert scale[1].item() == pytest.approx(u[:, 2:].double().std(correction=0).item(), rel=1e-5)
