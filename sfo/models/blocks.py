@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from math import sqrt
 from typing import Any, Literal, cast
 
 import torch
@@ -108,6 +109,8 @@ class Lift(nn.Module):
         kernel: Points along an axis that the lift sees, odd; the domain is continued
             periodically. 1 is a pointwise map.
         coordinates: Whether to append the coordinates.
+        standard: Whether the coordinates run from −√3 to √3 instead of from 0 to 1, which gives
+            them mean 0 and deviation 1.
         norm: `"group"` for GroupNorm over 8 groups of channels and all points, or None.
         bend: Hidden width of v + W₂ σ(W₁ v) at the end, or None: P is linear but for the norm.
     """
@@ -120,6 +123,7 @@ class Lift(nn.Module):
         *,
         kernel: int = 1,
         coordinates: bool = True,
+        standard: bool = False,
         norm: Literal["group"] | None = None,
         bend: int | None = None,
     ) -> None:
@@ -134,7 +138,7 @@ class Lift(nn.Module):
                 f"{hidden_channels}. Choose a multiple of 8 or lift_norm=None."
             )
         self.in_channels, self.n_dim, self.kernel = in_channels, n_dim, kernel
-        self.coordinates = coordinates
+        self.coordinates, self.standard = coordinates, standard
         channels = in_channels + (n_dim if coordinates else 0)
         self.mix: Pointwise | nn.Conv1d | nn.Conv2d | nn.Conv3d
         if kernel == 1:
@@ -156,7 +160,10 @@ class Lift(nn.Module):
             return self._convolve(a, weight, bias)
         # The lift is linear and the coordinates are the same for all samples: their part is
         # computed once, for a batch of one.
-        fixed = self._convolve(coordinates(a[:1]), weight[:, self.in_channels :], bias)
+        x = coordinates(a[:1])
+        if self.standard:
+            x = sqrt(12) * (x - 0.5)
+        fixed = self._convolve(x, weight[:, self.in_channels :], bias)
         no_bias = torch.zeros_like(bias)
         return self._convolve(a, weight[:, : self.in_channels], no_bias) + fixed
 

@@ -54,7 +54,8 @@ class KernelOptions:
         transfer: On a grid n ≠ n₀, `"rebuild"` takes the basis of n, scaled by √(n₀/n);
             `"restrict"` resamples the modes of n₀.
         gain: `"unit"` scales the modes so that the mean of Σₗ|φ̂ₗ(k)|² θₗ² is at most 1 for
-            θₗ from U(±1), and is 1 at one frequency k. `"paper"`: no scale.
+            θₗ from U(±1), and is 1 at one frequency k; along each axis where they are separable.
+            `"paper"`: no scale.
         low_modes: K: adds the constant and the K lowest cosines and sines along each axis, made
             orthonormal to the modes of the basis and to each other. None: adds nothing.
     """
@@ -138,20 +139,29 @@ class KernelModes:
     def axes(self, shape: Sequence[int]) -> list[Float[Tensor, "modes period"]]:
         """The modes along each axis of the convolution's grid, offset 0 first, in float64.
 
-        Their products by `index` are the modes on the grid; all scales are in the first axis.
+        Their products by `index` are the modes on the grid, scales included.
         """
         shape = tuple(shape)
         if len(shape) != self.options.n_dim:
             raise ValueError(f"The grid must have {self.options.n_dim} axes, got shape {shape}.")
         train_shape = self.train_shape or shape
         axes = self._on_grid(shape, train_shape)
-        scale = self._scale(shape, train_shape)
-        if self.options.gain == "unit":
-            trained = axes
-            if shape != train_shape:
-                trained = self._on_grid(train_shape, train_shape)
-            scale *= sqrt(3 / self._largest_power(trained, self._scale(train_shape, train_shape)))
-        return [scale * axes[0], *axes[1:]]
+        axes[0] = self._scale(shape, train_shape) * axes[0]
+        if self.options.gain == "paper":
+            return axes
+        trained = axes
+        if shape != train_shape:
+            trained = self._on_grid(train_shape, train_shape)
+        powers = [torch.fft.fft(phi).abs().square() for phi in trained]
+        if self.options.index == "separable":
+            # Each axis has coefficients of its own, which learn alike where scales are alike.
+            gains = [sqrt(3 / float(power.sum(0).max())) for power in powers]
+            return [gain * phi for gain, phi in zip(gains, axes, strict=True)]
+        if self.options.index == "multi":
+            largest = prod(float(power.sum(0).max()) for power in powers)
+        else:
+            largest = float(tied_index(powers).sum(0).max())
+        return [sqrt(3 / largest) * axes[0], *axes[1:]]
 
     def modes(self, shape: Sequence[int]) -> Modes:
         """The modes on the periodic grid of the convolution, offset 0 first, in float64."""
@@ -162,13 +172,6 @@ class KernelModes:
         if self.options.transfer == "restrict":
             return 1.0
         return sqrt(prod(train_shape) / prod(shape))
-
-    def _largest_power(self, axes: list[Tensor], scale: float) -> float:
-        """The largest Σₗ |φ̂ₗ(k)|² over all frequencies."""
-        powers = [torch.fft.fft(phi).abs().square() for phi in axes]
-        if self.options.index != "tied":
-            return scale**2 * prod(float(power.sum(0).max()) for power in powers)
-        return scale**2 * float(tied_index(powers).sum(0).max())
 
     def _on_grid(self, shape: tuple[int, ...], train_shape: tuple[int, ...]) -> list[Tensor]:
         if self.options.transfer == "restrict":

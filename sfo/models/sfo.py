@@ -92,7 +92,8 @@ class SFO(LayeredOperator):
         output_skip: Add a learned linear path from the input to the output, u = Q(v) + S a.
         coordinates: Append the coordinates to the input.
         standardise: Shift and scale each input channel, and scale each output field, by
-            constants that `standardise_by` sets from training data; until then by 0 and 1.
+            constants that `standardise_by` sets from training data, until then by 0 and 1; and
+            the coordinates to mean 0 and deviation 1.
         components: Components of a vector field that share the network, see `Operator`.
         out_fields: Fields of the output, whose frames lie side by side in its channels; `decode`
             splits the frames of each.
@@ -237,6 +238,7 @@ class SFO(LayeredOperator):
                 n_dim,
                 kernel=lift_kernel,
                 coordinates=coordinates,
+                standard=standardise,
                 norm=lift_norm,
                 bend=lift_channels,
             ),
