@@ -16,7 +16,8 @@ from sfo.registry import Registry
 from sfo.training.config import Experiment, Scale
 from sfo.training.prepare import build
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
+"""Takes a line on what is being measured."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,14 @@ class Measurement:
     name: str
     title: str
     about: str
-    measure: Callable[[Scale, Say], dict[str, Any]]
+    measure: Callable[[Scale, Report], dict[str, Any]]
 
 
-def parameters(scale: Scale, say: Say) -> dict[str, Any]:
+def parameters(scale: Scale, report: Report) -> dict[str, Any]:
     """Learned numbers of every model in its published size, on the meta device: none is stored."""
     counts: dict[str, dict[str, int]] = {}
     for benchmark in PAPER_BENCHMARKS:
-        say(benchmark)
+        report(benchmark)
         counts[benchmark] = {}
         for column, (model, preset) in _columns().items():
             experiment = Experiment.of(benchmark, model, preset=preset, scale="paper")
@@ -51,18 +52,18 @@ def parameters(scale: Scale, say: Say) -> dict[str, Any]:
     return {"counts": counts}
 
 
-def runtime(scale: Scale, say: Say, rounds: int = 5) -> dict[str, Any]:
+def runtime(scale: Scale, report: Report, rounds: int = 5) -> dict[str, Any]:
     """Seconds of a training epoch on one thread, the models taking turns, medians of the rounds."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        table = {b: _epochs(b, scale, rounds, say) for b in PAPER_BENCHMARKS}
+        table = {b: _epochs(b, scale, rounds, report) for b in PAPER_BENCHMARKS}
     finally:
         torch.set_num_threads(threads)
     return {"seconds": table, "rounds": rounds, "scale": scale}
 
 
-def _epochs(benchmark: str, scale: Scale, rounds: int, say: Say) -> dict[str, float]:
+def _epochs(benchmark: str, scale: Scale, rounds: int, report: Report) -> dict[str, float]:
     steps: dict[str, Callable[[], None]] = {}
     taken: dict[str, list[float]] = {}
     for column, (model, preset) in _columns().items():
@@ -70,7 +71,7 @@ def _epochs(benchmark: str, scale: Scale, rounds: int, say: Say) -> dict[str, fl
         steps[column] = training_step(experiment)
         taken[column] = []
     for k in range(rounds + 1):
-        say(f"{benchmark}, round {k + 1} of {rounds + 1}")
+        report(f"{benchmark}, round {k + 1} of {rounds + 1}")
         for column, step in steps.items():
             start = time.perf_counter()
             step()

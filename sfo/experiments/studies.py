@@ -261,7 +261,7 @@ _add(
         "‖Θₗ‖_F of each mode, the mean over the layers.",
         sfo_cells({"sfo": AS_PAPER}),
         _nothing,
-        findings=("coefficients",),
+        analyses=("coefficients",),
     )
 )
 _add(
@@ -284,7 +284,7 @@ _add(
         "only where the solver has them.",
         zero_shot_cells,
         _nothing,
-        findings=("transfer",),
+        analyses=("transfer",),
     )
 )
 _add(

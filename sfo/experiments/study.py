@@ -42,7 +42,7 @@ class Cell:
         if not self.tuned:
             return []
         epochs = max(LEAST, self.experiment.train.epochs // TRIAL)
-        return [changed(self.experiment, **choice, epochs=epochs) for choice in PROTOCOLS]
+        return [with_changes(self.experiment, **choice, epochs=epochs) for choice in PROTOCOLS]
 
     def runs(self, results: Results) -> list[Experiment]:
         """One a seed, with the protocol that the trials have chosen; none before they are done."""
@@ -51,9 +51,9 @@ class Cell:
             choice = self.choice(results)
             if choice is None:
                 return []
-            chosen = changed(self.experiment, **choice)
+            chosen = with_changes(self.experiment, **choice)
         first = self.experiment.seed
-        return [changed(chosen, seed=first + k) for k in range(self.seeds)]
+        return [with_changes(chosen, seed=first + k) for k in range(self.seeds)]
 
     def choice(self, results: Results) -> dict[str, Any] | None:
         """The protocol with the lowest validation error; None before all trials are done."""
@@ -77,7 +77,7 @@ class Study:
         about: What the table tells, and how it differs from the paper's.
         cells: From the scale and the number of seeds.
         published: The paper's number for a row and a column, where it has one.
-        findings: What to measure on the trained models beyond their errors.
+        analyses: What to measure on the trained models beyond their errors.
     """
 
     name: str
@@ -85,11 +85,11 @@ class Study:
     about: str
     cells: Callable[[Scale, int], list[Cell]]
     published: Callable[[str, str], paper.Published | None]
-    findings: tuple[str, ...] = ()
+    analyses: tuple[str, ...] = ()
 
 
-def changed(experiment: Experiment, *, seed: int | None = None, **train: Any) -> Experiment:
-    """The experiment with another seed or other ways to train, validated anew."""
+def with_changes(experiment: Experiment, *, seed: int | None = None, **train: Any) -> Experiment:
+    """The experiment with another seed or other ways to train, validated again."""
     entries = experiment.model_dump()
     entries["train"] |= train
     if seed is not None:

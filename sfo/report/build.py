@@ -27,7 +27,7 @@ from sfo.report.blocks import (
     Text,
 )
 from sfo.report.comparison import compare_runs, is_results
-from sfo.report.found import FoundStudy, find_study, problems, records, scales
+from sfo.report.found import StudyResults, problems, records, scales, study_results
 from sfo.report.found import table as measured_table
 from sfo.report.limits import limits, size_table
 from sfo.report.measured import parameter_table, runtime_table
@@ -115,7 +115,7 @@ def report(results: Results) -> tuple[str, list[Block]]:
         blocks.append(Text("There is no Record here that can be trusted."))
     used: set[str] = set()
     for scale, seeds in sizes.items():
-        studies = [find_study(STUDIES[n], results, scale, seeds) for n in _ordered()]
+        studies = [study_results(STUDIES[n], results, scale, seeds) for n in _ordered()]
         blocks += _scale_blocks(scale, studies, results, alone=len(sizes) == 1)
         used |= {run for found in studies for run in _runs(found)}
     blocks += _measurements(results)
@@ -132,18 +132,18 @@ def _ordered() -> list[str]:
 
 
 def _scale_blocks(
-    scale: Scale, studies: list[FoundStudy], results: Results, alone: bool
+    scale: Scale, studies: list[StudyResults], results: Results, alone: bool
 ) -> list[Block]:
     """All sections of a scale."""
     suffix, prefix = ("", "") if alone else (f" ({scale})", f"{scale}-")
     blocks: list[Block] = []
     main = next(found for found in studies if found.study.name == "main")
-    if main.at_hand():
+    if main.available():
         blocks.append(Heading(f"In short{suffix}", f"{prefix}short"))
         blocks.append(Bullets(tuple(sentences(main))))
         blocks += [t for t in (place_table(main), paired_table(main)) if t.rows]
-    at_hand = [found for found in studies if found.at_hand()]
-    for found in at_hand:
+    available = [found for found in studies if found.available()]
+    for found in available:
         study = found.study
         blocks.append(Heading(f"{study.title}{suffix}", f"{prefix}{study.name}"))
         blocks += [Text(study.about), Command(found.command)]
@@ -156,18 +156,18 @@ def _scale_blocks(
             if figure is not None:
                 blocks.append(Picture(prefix + figure_name, page.png(figure), caption))
         blocks.append(provenance(found, results))
-    absent = [found.study.name for found in studies if not found.at_hand()]
+    absent = [found.study.name for found in studies if not found.available()]
     if absent:
         blocks.append(Heading(f"Not at hand{suffix}", f"{prefix}absent"))
         blocks.append(Text("Studies without Records here, and the command that makes them:"))
         blocks.append(Command(f"sfo reproduce {' '.join(absent)} --scale {scale}"))
     blocks.append(Heading(f"Limits of the comparison{suffix}", f"{prefix}limits"))
-    blocks.append(Bullets(tuple(limits(scale, at_hand))))
+    blocks.append(Bullets(tuple(limits(scale, available))))
     blocks.append(size_table(scale, PAPER_BENCHMARKS))
     return blocks
 
 
-def _figures(found: FoundStudy) -> dict[str, tuple[Figure | None, str]]:
+def _figures(found: StudyResults) -> dict[str, tuple[Figure | None, str]]:
     """Of a study, by file name."""
     match found.study.name:
         case "main":
@@ -225,6 +225,6 @@ def _paper_blocks() -> list[Block]:
     ]
 
 
-def _runs(found: FoundStudy) -> list[str]:
+def _runs(found: StudyResults) -> list[str]:
     """Names of all runs of a study, trials too."""
     return [name(run) for f in found.cells.values() for run in (*f.runs, *f.cell.trials())]

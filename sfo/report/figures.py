@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from sfo.evaluation.statistics import Interval
 from sfo.experiments import paper
 from sfo.registry import BENCHMARKS
-from sfo.report.found import FoundStudy
+from sfo.report.found import StudyResults
 from sfo.report.tables import (
     REGIONS,
     WAYS,
@@ -58,7 +58,7 @@ def legend(figure: Figure, axes: Mapping[str, Axes]) -> None:
     )
 
 
-def main_figure(found: FoundStudy) -> Figure | None:
+def main_figure(found: StudyResults) -> Figure | None:
     """The main table: our means with their intervals, and the paper's."""
     columns = found.columns[::-1]
     intervals = _intervals(found)
@@ -81,7 +81,7 @@ def main_figure(found: FoundStudy) -> Figure | None:
     return figure
 
 
-def cost_figure(found: FoundStudy) -> Figure | None:
+def cost_figure(found: StudyResults) -> Figure | None:
     """The main table's errors against the number of parameters."""
     intervals = _intervals(found)
     rows = _rows(found, intervals)
@@ -104,7 +104,7 @@ def cost_figure(found: FoundStudy) -> Figure | None:
     return figure
 
 
-def rank_figure(found: FoundStudy) -> Figure | None:
+def rank_figure(found: StudyResults) -> Figure | None:
     """Error against the number of modes, where there are two ranks or more."""
     curves: dict[str, dict[int, Interval]] = {row: {} for row in found.rows}
     for (row, column), interval in _intervals(found).items():
@@ -123,7 +123,7 @@ def rank_figure(found: FoundStudy) -> Figure | None:
     return figure
 
 
-def coefficient_figure(found: FoundStudy) -> Figure | None:
+def coefficient_figure(found: StudyResults) -> Figure | None:
     """The norm of each mode's matrix, the mean over layers."""
     curves = {row: coefficient_curve(found.cells[row, "sfo"]) for row in found.rows}
     rows = [row for row, curve in curves.items() if curve]
@@ -138,7 +138,7 @@ def coefficient_figure(found: FoundStudy) -> Figure | None:
     return figure
 
 
-def transfer_figure(found: FoundStudy) -> Figure | None:
+def transfer_figure(found: StudyResults) -> Figure | None:
     """Zero-shot: error against the points of a grid that the model was not trained on."""
     trained = {row: trained_points(found, row) for row in found.rows}
     rows = [row for row, n in trained.items() if n is not None]
@@ -159,7 +159,7 @@ def transfer_figure(found: FoundStudy) -> Figure | None:
     return figure
 
 
-def boundary_figure(found: FoundStudy) -> Figure | None:
+def boundary_figure(found: StudyResults) -> Figure | None:
     """The error on the whole grid, along its sides and within."""
     rows = [
         row for row in found.rows if any(f.records for (r, _), f in found.cells.items() if r == row)
@@ -187,13 +187,13 @@ def boundary_figure(found: FoundStudy) -> Figure | None:
     return figure
 
 
-def _rows(found: FoundStudy, intervals: Mapping[tuple[str, str], Interval]) -> list[str]:
+def _rows(found: StudyResults, intervals: Mapping[tuple[str, str], Interval]) -> list[str]:
     """Those with an interval in any column."""
     filled = {row for row, _ in intervals}
     return [row for row in found.rows if row in filled]
 
 
-def _intervals(found: FoundStudy) -> dict[tuple[str, str], Interval]:
+def _intervals(found: StudyResults) -> dict[tuple[str, str], Interval]:
     """Of the cells that have a number."""
     known = ((place, f.interval()) for place, f in found.cells.items())
     return {place: interval for place, interval in known if interval is not None}

@@ -6,7 +6,7 @@ from sfo.experiments import paper
 from sfo.experiments.study import LEAST, PROTOCOLS, TRIAL
 from sfo.registry import BENCHMARKS
 from sfo.report.blocks import Entry, Row, Table
-from sfo.report.found import FoundStudy
+from sfo.report.found import StudyResults
 from sfo.report.measured import dimension
 from sfo.training.config import Experiment, Scale
 
@@ -33,7 +33,7 @@ def size_table(scale: Scale, benchmarks: Sequence[str]) -> Table:
     return Table("Sizes", columns, tuple(lines))
 
 
-def limits(scale: Scale, studies: Sequence[FoundStudy]) -> list[str]:
+def limits(scale: Scale, studies: Sequence[StudyResults]) -> list[str]:
     """What keeps the numbers here from being the paper's."""
     seeds = sorted({found.seeds for found in studies})
     cells = [f.cell for found in studies for f in found.cells.values()]

@@ -7,7 +7,7 @@ from typing import Any
 from sfo.experiments.results import Results, name
 from sfo.registry import BENCHMARKS
 from sfo.report.blocks import Details, Entry, Row, Table, Text
-from sfo.report.found import FoundStudy, trusted
+from sfo.report.found import StudyResults, trusted
 from sfo.report.tables import plain_title
 from sfo.training.config import Experiment
 
@@ -67,7 +67,7 @@ def _text(value: Any) -> str:
     return json.dumps(value)
 
 
-def provenance(found: FoundStudy, results: Results) -> Details:
+def provenance(found: StudyResults, results: Results) -> Details:
     """Every run behind a study's numbers, folded."""
     lines = []
     for (row, column), f in found.cells.items():

@@ -12,7 +12,7 @@ from sfo.experiments.results import Results, name
 from sfo.experiments.study import PROTOCOLS
 from sfo.registry import BENCHMARKS
 from sfo.report.blocks import Entry, Row, Table, ranked
-from sfo.report.found import Found, FoundStudy, first_line, percent, trusted
+from sfo.report.found import CellResults, StudyResults, first_line, percent, trusted
 
 TITLES = {
     "sfo": "SFO",
@@ -60,7 +60,7 @@ def plain_title(column: str) -> str:
     return title(column).replace("\u00ad", "")
 
 
-def study_tables(found: FoundStudy, results: Results) -> list[Table]:
+def study_tables(found: StudyResults, results: Results) -> list[Table]:
     """All tables of a study."""
     own = SPECIAL.get(found.study.name)
     tables = own(found) if own else [error_table(found)]
@@ -69,7 +69,7 @@ def study_tables(found: FoundStudy, results: Results) -> list[Table]:
     return tables
 
 
-def error_table(found: FoundStudy) -> Table:
+def error_table(found: StudyResults) -> Table:
     """Errors in per cent: a row a benchmark, a column for what is varied."""
     lines = []
     for row in found.rows:
@@ -86,7 +86,7 @@ def error_table(found: FoundStudy) -> Table:
 
 
 def error_entry(
-    found: Found,
+    found: CellResults,
     seeds: int,
     published: str = "",
     value: Callable[[Record], float | None] = percent,
@@ -113,7 +113,7 @@ def published(value: paper.Published | None) -> str:
     return f"{value.mean:.4g}{width}"
 
 
-def error_notes(found: FoundStudy) -> tuple[str, ...]:
+def error_notes(found: StudyResults) -> tuple[str, ...]:
     """What a reader must know of the numbers, and why some are not there."""
     notes = [
         "One seed a cell: nothing is said about the spread."
@@ -127,7 +127,7 @@ def error_notes(found: FoundStudy) -> tuple[str, ...]:
     return (*notes, *failure_notes(found))
 
 
-def failure_notes(found: FoundStudy) -> list[str]:
+def failure_notes(found: StudyResults) -> list[str]:
     """Which runs failed, and why."""
     return [
         f"{BENCHMARKS[row].title}, {plain_title(column)}: {why}"
@@ -136,7 +136,7 @@ def failure_notes(found: FoundStudy) -> list[str]:
     ]
 
 
-def protocol_table(found: FoundStudy, results: Results) -> Table:
+def protocol_table(found: StudyResults, results: Results) -> Table:
     """What the trials have chosen for each cell."""
     notes = [
         "Chosen among " + "; ".join(map(protocol, PROTOCOLS)) + ": the lowest validation error."
@@ -169,7 +169,7 @@ def protocol(choice: Mapping[str, Any]) -> str:
     return f"{choice['schedule'].replace('_', ' ')} {choice['learning_rate']:g}"
 
 
-def tune_tables(found: FoundStudy) -> list[Table]:
+def tune_tables(found: StudyResults) -> list[Table]:
     """The errors, and which settings validation chooses beside the paper's."""
     lines = []
     for row in found.rows:
@@ -209,7 +209,7 @@ REGIONS: dict[str, Callable[[Record], float | None]] = {
 }
 
 
-def boundary_tables(found: FoundStudy) -> list[Table]:
+def boundary_tables(found: StudyResults) -> list[Table]:
     """Three numbers a column: on the whole grid, along its sides, and within."""
     lines = []
     for row in found.rows:
@@ -224,9 +224,9 @@ def boundary_tables(found: FoundStudy) -> list[Table]:
     return [Table(found.study.title, columns, tuple(lines), error_notes(found))]
 
 
-def coefficient_curve(found: Found) -> list[float]:
+def coefficient_curve(found: CellResults) -> list[float]:
     """‖Θₗ‖_F by mode: the mean over layers and seeds; empty where none was measured."""
-    layers = [layer for finding in found.findings for layer in finding.values["norms"]]
+    layers = [layer for analysis in found.analyses for layer in analysis.values["norms"]]
     return [fmean(norms) for norms in zip(*layers, strict=True)]
 
 
@@ -236,7 +236,7 @@ def halves(curve: Sequence[float]) -> float:
     return fmean(curve[:middle]) / fmean(curve[-middle:])
 
 
-def coefficient_tables(found: FoundStudy) -> list[Table]:
+def coefficient_tables(found: StudyResults) -> list[Table]:
     """How the norms decay with the mode."""
     lines, ours, theirs = [], [], []
     for row in found.rows:
@@ -279,9 +279,9 @@ WAYS = {
 }
 
 
-def transfer_curve(found: Found, way: str) -> dict[int, Interval]:
+def transfer_curve(found: CellResults, way: str) -> dict[int, Interval]:
     """Errors on other grids in per cent, by the number of points along the first axis."""
-    tables = [finding.values["percent"].get(way, {}) for finding in found.findings]
+    tables = [analysis.values["percent"].get(way, {}) for analysis in found.analyses]
     sizes = sorted({int(size) for table in tables for size in table})
     curve = {}
     for size in sizes:
@@ -291,18 +291,18 @@ def transfer_curve(found: Found, way: str) -> dict[int, Interval]:
     return curve
 
 
-def trained_points(found: FoundStudy, row: str) -> int | None:
+def trained_points(found: StudyResults, row: str) -> int | None:
     """Points along the first axis of the grid that the models of a row were trained on."""
     kept = [
         f.values["trained"]
         for (r, _), cell in found.cells.items()
         if r == row
-        for f in cell.findings
+        for f in cell.analyses
     ]
     return kept[0] if kept else None
 
 
-def transfer_tables(found: FoundStudy) -> list[Table]:
+def transfer_tables(found: StudyResults) -> list[Table]:
     """For each benchmark a line for each way, by the size of the grid against the trained one."""
     curves: dict[tuple[str, str, str], dict[float, Interval]] = {}
     trained: dict[str, int] = {}
@@ -346,7 +346,7 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:g} × the points" if ratio > 1 else f"1/{1 / ratio:g} of the points"
 
 
-SPECIAL: dict[str, Callable[[FoundStudy], list[Table]]] = {
+SPECIAL: dict[str, Callable[[StudyResults], list[Table]]] = {
     "tune": tune_tables,
     "boundary": boundary_tables,
     "coefficients": coefficient_tables,

@@ -8,7 +8,7 @@ from sfo.evaluation.statistics import compare
 from sfo.experiments import paper
 from sfo.registry import BENCHMARKS
 from sfo.report.blocks import Entry, Row, Table, alike
-from sfo.report.found import Found, FoundStudy
+from sfo.report.found import CellResults, StudyResults
 from sfo.report.tables import NOTHING, error_entry, plain_title
 
 OURS = {"sfo": "SFO as in the paper", "sfo_recommended": "SFO as recommended"}
@@ -56,7 +56,7 @@ class Standing:
         return _value(self.own) / rival if rival else float("inf")
 
 
-def standings(found: FoundStudy, column: str) -> list[Standing]:
+def standings(found: StudyResults, column: str) -> list[Standing]:
     """Of an SFO column, on the benchmarks where there is something to compare it with."""
     out = []
     for row in found.rows:
@@ -78,7 +78,7 @@ def published_standing(row: str) -> Standing:
     return Standing(row, entries.pop("sfo"), entries)
 
 
-def sentences(found: FoundStudy) -> list[str]:
+def sentences(found: StudyResults) -> list[str]:
     """How often SFO is best, and by how much it is not; then what the paper says."""
     complete = all(f.interval() is not None for f in found.cells.values())
     rest = "" if complete else ", of the cells at hand"
@@ -109,7 +109,7 @@ def sentences(found: FoundStudy) -> list[str]:
     return out
 
 
-def place_table(found: FoundStudy) -> Table:
+def place_table(found: StudyResults) -> Table:
     """SFO's place beside the paper's, and whether the other models come in the same order."""
     by_row = {column: {s.row: s for s in standings(found, column)} for column in OURS}
     lines = []
@@ -140,7 +140,7 @@ def place_table(found: FoundStudy) -> Table:
     return Table("SFO's place", columns, tuple(lines), notes)
 
 
-def paired_table(found: FoundStudy) -> Table:
+def paired_table(found: StudyResults) -> Table:
     """SFO as recommended against the best other model, sample by sample, seed by seed."""
     lines = []
     for s in standings(found, "sfo_recommended"):
@@ -178,7 +178,7 @@ def paired_table(found: FoundStudy) -> Table:
     return Table("SFO as recommended against the best other model", columns, tuple(lines), (note,))
 
 
-def _by_seed(found: Found) -> dict[int, list[float]]:
+def _by_seed(found: CellResults) -> dict[int, list[float]]:
     return {
         record.experiment.seed: record.errors.per_sample
         for record in found.records

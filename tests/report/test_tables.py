@@ -9,13 +9,13 @@ from sfo.evaluation.statistics import mean_interval
 from sfo.experiments import paper
 from sfo.experiments.results import Results
 from sfo.experiments.studies import STUDIES
-from sfo.report.found import find_study, table
+from sfo.report.found import study_results, table
 from sfo.report.measured import parameter_table, runtime_table
 from sfo.report.tables import study_tables
 
 
 def tables(results, study, seeds=1, scale="smoke"):
-    return study_tables(find_study(STUDIES[study], results, scale, seeds), results)
+    return study_tables(study_results(STUDIES[study], results, scale, seeds), results)
 
 
 def entry(made, row, column):
@@ -150,11 +150,11 @@ def test_seeds_without_a_finding_are_not_missing(tmp_path):
     """The main table may train more seeds of the models that are taken to other grids."""
     fill(tmp_path, "main", seeds=3, only=allen_cahn)
     results = fill(tmp_path, "zero-shot", only=allen_cahn)
-    found = find_study(STUDIES["zero-shot"], results, "smoke", 3)
+    found = study_results(STUDIES["zero-shot"], results, "smoke", 3)
     assert found.command.endswith("--seeds 1")
     assert study_tables(found, results)[0].rows[0].entries[-1].text == "1"
     assert {len(f.records) for (row, _), f in found.cells.items() if row == "allen_cahn"} == {1}
-    assert find_study(STUDIES["main"], results, "smoke", 3).seeds == 3
+    assert study_results(STUDIES["main"], results, "smoke", 3).seeds == 3
 
 
 def test_parameters_by_dimension(tmp_path):
