@@ -58,7 +58,7 @@ def reproduce(
     from sfo.experiments.runner import plan
     from sfo.experiments.runner import reproduce as run
     from sfo.experiments.studies import MAIN_MODELS, STUDIES
-    from sfo.experiments.study import Cell
+    from sfo.experiments.study import Cell, as_study
     from sfo.models.build import installed
 
     console = plain_console()
@@ -76,7 +76,7 @@ def reproduce(
             f"`workers` must be at least 1, got {workers}; left out: one for each core."
         )
     results = Results(out or Path("results") / scale)
-    studies = [STUDIES[name] for name in wanted if name in STUDIES]
+    studies = [as_study(name) for name in wanted if name in STUDIES]
     _check_names(studies, scale, "benchmark", benchmark, lambda cell: cell.row)
     _check_names(studies, scale, "column", column, lambda cell: cell.column)
 

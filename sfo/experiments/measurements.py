@@ -2,14 +2,16 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from sfo.evaluation.cost import count_parameters
+from sfo.experiments.blocks import Table
 from sfo.experiments.estimate import batches, data_shape, training_step
+from sfo.experiments.measurement_tables import parameter_table, runtime_table
 from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS
 from sfo.models.build import Preset, installed
 from sfo.registry import Registry
@@ -28,6 +30,7 @@ class Measurement:
         name: As `sfo reproduce` has it.
         title: A line for the report.
         about: What the table tells.
+        table: From what `measure` gave to a table of the report.
         measure: From the scale to a number for each benchmark and model, None where there is
             none, and what a reader must know of how it was measured.
     """
@@ -35,6 +38,7 @@ class Measurement:
     name: str
     title: str
     about: str
+    table: Callable[[Mapping[str, Any]], Table]
     measure: Callable[[Scale, Report], dict[str, Any]]
 
 
@@ -92,6 +96,7 @@ for _entry in (
         "params",
         "Parameters",
         "Learned numbers of the models in their published sizes, a complex one counting once.",
+        parameter_table,
         parameters,
     ),
     Measurement(
@@ -100,6 +105,7 @@ for _entry in (
         "Of training, on one thread of this machine, all models taking turns in one process; "
         "PINO without its residual. The paper's are from other hardware and larger sets: compare "
         "on one benchmark, not across.",
+        runtime_table,
         runtime,
     ),
 ):

@@ -5,9 +5,11 @@ from matplotlib.figure import Figure
 from synthetic import fill
 
 from sfo.evaluation.statistics import mean_interval
+from sfo.experiments.figures import log_axes
 from sfo.experiments.studies import STUDIES
-from sfo.report.figures import _log, main_figure, rank_figure
-from sfo.report.found import study_results
+from sfo.experiments.studies.main_figures import main_figure
+from sfo.experiments.studies.sizes import rank_figure
+from sfo.experiments.study_results import study_results
 
 
 def shown(folder, errors):
@@ -43,7 +45,7 @@ def test_a_logarithmic_axis_names_some_of_its_values(ends):
     """Between 60 and 105 there was one label, 100; at most as many as do not touch."""
     axes = Figure().subplots()
     axes.plot([1, 2], ends)
-    _log(axes, "y")
+    log_axes(axes, "y")
     low, high = axes.get_ylim()
     assert 2 <= sum(low <= tick <= high for tick in axes.get_yticks()) <= 7
 

@@ -10,7 +10,7 @@ from sfo.commands import training
 from sfo.experiments.results import Results, name
 from sfo.experiments.studies import STUDIES
 from sfo.experiments.study import with_changes
-from sfo.report.found import study_results
+from sfo.experiments.study_results import study_results
 from sfo.report.provenance import provenance, train_command
 from sfo.training.config import Experiment
 
@@ -64,9 +64,9 @@ def test_what_no_option_can_say_is_a_configuration():
 
 
 def test_every_run_is_listed_with_its_record(tmp_path):
-    results = fill(tmp_path, "main", scale="desk", seeds=2, only=lambda c: c.row == "maxwell")
+    fill(tmp_path, "main", scale="desk", seeds=2, only=lambda c: c.row == "maxwell")
     found = study_results(STUDIES["main"], Results(tmp_path), "desk", 2)
-    table = provenance(found, results).blocks[1]
+    table = provenance(found).blocks[1]
     listed = {row.entries[3].text for row in table.rows}
     assert listed == {f"records/{path.name}" for path in (tmp_path / "records").iterdir()}
     for row in table.rows:

@@ -4,8 +4,8 @@ import pytest
 from synthetic import fill
 
 from sfo.experiments.studies import STUDIES
-from sfo.report.found import study_results
-from sfo.report.verdict import paired_table, place_table, sentences
+from sfo.experiments.studies.verdict import paired_table, place_table, sentences
+from sfo.experiments.study_results import study_results
 
 OTHERS = ("svd_no", "fno", "deeponet")
 ERRORS = {

@@ -6,10 +6,9 @@ from scipy import stats
 
 from sfo.evaluation.statistics import compare
 from sfo.experiments import paper
-from sfo.registry import BENCHMARKS
-from sfo.report.blocks import Entry, Row, Table, alike
-from sfo.report.found import CellResults, StudyResults
-from sfo.report.tables import NOTHING, error_entry, plain_title
+from sfo.experiments.blocks import Entry, Row, Table, alike
+from sfo.experiments.present import NOTHING, error_entry
+from sfo.experiments.study_results import CellResults, StudyResults
 
 OURS = {"sfo": "SFO as in the paper", "sfo_recommended": "SFO as recommended"}
 """The columns that are SFO; each is compared with the other models, not with one another."""
@@ -94,8 +93,8 @@ def sentences(found: StudyResults) -> list[str]:
             f"{_benchmarks(len(places))}{rest}"
         )
         behind = [
-            f"{BENCHMARKS[s.row].title}, where it has {s.factor:.2f} times the error of "
-            f"{plain_title(s.rival)} ({_value(s.own):.3g} against "
+            f"{found.title(s.row)}, where it has {s.factor:.2f} times the error of "
+            f"{found.plain_title(s.rival)} ({_value(s.own):.3g} against "
             f"{_value(s.others[s.rival]):.3g} %)"
             for s in places
             if not s.best
@@ -123,13 +122,13 @@ def place_table(found: StudyResults) -> Table:
             for column in OURS
         ]
         best = Entry(
-            f"{plain_title(rivals[0].rival)} {rivals[0].others[rivals[0].rival].text}"
+            f"{found.plain_title(rivals[0].rival)} {rivals[0].others[rivals[0].rival].text}"
             if rivals
             else "–",
-            published=f"{plain_title(theirs.rival)} {theirs.others[theirs.rival].text}",
+            published=f"{found.plain_title(theirs.rival)} {theirs.others[theirs.rival].text}",
         )
         order = _order(rivals[0], theirs) if rivals else NOTHING
-        lines.append(Row(BENCHMARKS[row].title, (*entries, best, order)))
+        lines.append(Row(found.title(row), (*entries, best, order)))
     columns = ("", *OURS.values(), "best other model, %", "order of the others, Kendall's τ")
     notes = (
         "A place is among the models that are not SFO and this one; in brackets, its error as a "
@@ -153,14 +152,14 @@ def paired_table(found: StudyResults) -> Table:
             )
             ratio = "–" if c.reduction is None else f"{1 - c.reduction:.2f}×"
             texts = (
-                plain_title(s.rival),
+                found.plain_title(s.rival),
                 str(seed),
                 f"{100 * c.difference:+.2g}{ends}",
                 ratio,
                 f"{100 * c.wins:.0f} % of {c.n}",
                 f"{c.p_value:.1g}",
             )
-            lines.append(Row(BENCHMARKS[s.row].title, tuple(Entry(text) for text in texts)))
+            lines.append(Row(found.title(s.row), tuple(Entry(text) for text in texts)))
     columns = (
         "",
         "best other",

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from sfo.evaluation.statistics import Interval, mean_interval
 from sfo.experiments.record import Analysis, Record, RecordError, unseal
 from sfo.experiments.results import Results, name
-from sfo.experiments.study import Cell, Study
+from sfo.experiments.study import Cell, Protocol, Study
+from sfo.experiments.titles import title, unbroken
 from sfo.training.config import Experiment, Scale
 
 Kept = TypeVar("Kept")
@@ -39,7 +40,7 @@ class CellResults:
     runs: tuple[Experiment, ...]
     records: tuple[Record, ...]
     failures: tuple[str, ...]
-    choice: dict[str, Any] | None
+    choice: Protocol | None
     analyses: tuple[Analysis, ...] = ()
 
     def interval(self, value: Callable[[Record], float | None] = percent) -> Interval | None:
@@ -62,12 +63,14 @@ class StudyResults:
         scale: Of its runs.
         seeds: The largest number of seeds that a cell has.
         cells: By row and column.
+        results: Where all of it comes from.
     """
 
     study: Study
     scale: Scale
     seeds: int
     cells: dict[tuple[str, str], CellResults]
+    results: Results
 
     @property
     def rows(self) -> list[str]:
@@ -91,13 +94,25 @@ class StudyResults:
         """
         if self.study.analyses:
             return any(found.analyses for found in self.cells.values())
-        needed = 2 if self.study.name in COMPARING else 1
         present = [row for (row, _), found in self.cells.items() if found.records or found.failures]
-        return any(present.count(row) >= needed for row in set(present))
+        return any(present.count(row) >= self.study.least_columns for row in set(present))
 
+    def title(self, name: str) -> str:
+        """The title of a row or a column: the study's, the registered one, or the name."""
+        return self.study.titles.get(name) or title(name)
 
-COMPARING = ("basis", "glu", "index", "rank", "width", "tune", "subsample", "design")
-"""Studies of SFO against itself."""
+    def plain_title(self, name: str) -> str:
+        """The same, where no line is broken."""
+        return unbroken(self.title(name))
+
+    def measured(self, name: str) -> dict[str, Any] | None:
+        """A table of the results that was measured in one go, as params or runtime."""
+        return table(self.results, name)
+
+    def epoch_seconds(self, row: str, column: str) -> float | None:
+        """Seconds of a training epoch by the table runtime, if that has the row and the column."""
+        values = self.measured("runtime")
+        return None if values is None else values["seconds"].get(row, {}).get(column)
 
 
 def cell_results(cell: Cell, results: Results, kinds: Sequence[str] = ()) -> CellResults:
@@ -138,7 +153,9 @@ def study_results(study: Study, results: Results, scale: Scale, seeds: int) -> S
         for kept in (found.analyses if study.analyses else found.records)
     ]
     present = max(most, default=0) + 1
-    return StudyResults(study, scale, present, every if present == seeds else cells(present))
+    return StudyResults(
+        study, scale, present, every if present == seeds else cells(present), results
+    )
 
 
 def scales(records: Iterable[Record]) -> dict[Scale, int]:
