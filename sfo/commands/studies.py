@@ -58,7 +58,7 @@ def reproduce(
     from sfo.experiments.runner import plan
     from sfo.experiments.runner import reproduce as run
     from sfo.experiments.studies import MAIN_MODELS, STUDIES
-    from sfo.experiments.study import Cell
+    from sfo.experiments.study import Cell, as_study
     from sfo.models.build import installed
 
     console = plain_console()
@@ -76,7 +76,7 @@ def reproduce(
             f"`workers` must be at least 1, got {workers}; left out: one for each core."
         )
     results = Results(out or Path("results") / scale)
-    studies = [STUDIES[name] for name in wanted if name in STUDIES]
+    studies = [as_study(name) for name in wanted if name in STUDIES]
     _check_names(studies, scale, "benchmark", benchmark, lambda cell: cell.row)
     _check_names(studies, scale, "column", column, lambda cell: cell.column)
 
@@ -110,7 +110,9 @@ def reproduce(
                 values = MEASUREMENTS[name].measure(scale, status.update)
             results.keep_table(name, values)
         else:
-            line = f"{name} is there already; delete {results.table_path(name)} to measure anew."
+            line = (
+                f"{name} is there already; delete {results.table_path(name)} to measure it again."
+            )
             console.print(line, soft_wrap=True)
     if studies:
         # Runs of seconds are in no need of an order.
@@ -175,13 +177,13 @@ def _list_runs(
 
 def _after_trials(tables: Sequence[Any], results: Any) -> Iterable[Experiment]:
     """Runs whose protocol is not yet chosen: as long as any protocol has them."""
-    from sfo.experiments.study import changed
+    from sfo.experiments.study import with_changes
 
     for _, cells in tables:
         for cell in cells:
             if cell.tuned and not cell.runs(results):
                 for k in range(cell.seeds):
-                    yield changed(cell.experiment, seed=cell.experiment.seed + k)
+                    yield with_changes(cell.experiment, seed=cell.experiment.seed + k)
 
 
 def _described(experiment: Experiment) -> str:
@@ -220,7 +222,7 @@ class Display:
         self.live.stop()
 
     def update(self, state: Any) -> None:
-        """Draw anew, at most twice a second."""
+        """Draw it again, at most twice a second."""
         if not self.console.is_terminal:
             for name, seconds in state.seconds.items():
                 if name not in self.reported:

@@ -21,7 +21,7 @@ from sfo.training.prepare import DataShape, build
 TRAINED = 0.8
 """Share of the samples that train."""
 LONG = 60.0
-"""Seconds of a step after which a second one is too dear; to compile all kernels takes less."""
+"""Seconds of a step after which no second one is timed; to compile all kernels takes less."""
 
 
 class Estimates:
@@ -66,7 +66,7 @@ def batches(experiment: Experiment) -> int:
 
 
 def _measure(experiment: Experiment) -> float:
-    """The second of two steps, for the first may compile; the first alone if it is very long."""
+    """The second of two steps, because the first may compile; only the first if it is very long."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -2,21 +2,24 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from sfo.evaluation.cost import count_parameters
+from sfo.experiments.blocks import Table
 from sfo.experiments.estimate import batches, data_shape, training_step
+from sfo.experiments.measurement_tables import parameter_table, runtime_table
 from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS
 from sfo.models.build import Preset, installed
 from sfo.registry import Registry
 from sfo.training.config import Experiment, Scale
 from sfo.training.prepare import build
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
+"""Takes a line on what is being measured."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Measurement:
         name: As `sfo reproduce` has it.
         title: A line for the report.
         about: What the table tells.
+        table: From what `measure` gave to a table of the report.
         measure: From the scale to a number for each benchmark and model, None where there is
             none, and what a reader must know of how it was measured.
     """
@@ -34,14 +38,15 @@ class Measurement:
     name: str
     title: str
     about: str
-    measure: Callable[[Scale, Say], dict[str, Any]]
+    table: Callable[[Mapping[str, Any]], Table]
+    measure: Callable[[Scale, Report], dict[str, Any]]
 
 
-def parameters(scale: Scale, say: Say) -> dict[str, Any]:
+def parameters(scale: Scale, report: Report) -> dict[str, Any]:
     """Learned numbers of every model in its published size, on the meta device: none is stored."""
     counts: dict[str, dict[str, int]] = {}
     for benchmark in PAPER_BENCHMARKS:
-        say(benchmark)
+        report(benchmark)
         counts[benchmark] = {}
         for column, (model, preset) in _columns().items():
             experiment = Experiment.of(benchmark, model, preset=preset, scale="paper")
@@ -51,18 +56,18 @@ def parameters(scale: Scale, say: Say) -> dict[str, Any]:
     return {"counts": counts}
 
 
-def runtime(scale: Scale, say: Say, rounds: int = 5) -> dict[str, Any]:
+def runtime(scale: Scale, report: Report, rounds: int = 5) -> dict[str, Any]:
     """Seconds of a training epoch on one thread, the models taking turns, medians of the rounds."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        table = {b: _epochs(b, scale, rounds, say) for b in PAPER_BENCHMARKS}
+        table = {b: _epochs(b, scale, rounds, report) for b in PAPER_BENCHMARKS}
     finally:
         torch.set_num_threads(threads)
     return {"seconds": table, "rounds": rounds, "scale": scale}
 
 
-def _epochs(benchmark: str, scale: Scale, rounds: int, say: Say) -> dict[str, float]:
+def _epochs(benchmark: str, scale: Scale, rounds: int, report: Report) -> dict[str, float]:
     steps: dict[str, Callable[[], None]] = {}
     taken: dict[str, list[float]] = {}
     for column, (model, preset) in _columns().items():
@@ -70,7 +75,7 @@ def _epochs(benchmark: str, scale: Scale, rounds: int, say: Say) -> dict[str, fl
         steps[column] = training_step(experiment)
         taken[column] = []
     for k in range(rounds + 1):
-        say(f"{benchmark}, round {k + 1} of {rounds + 1}")
+        report(f"{benchmark}, round {k + 1} of {rounds + 1}")
         for column, step in steps.items():
             start = time.perf_counter()
             step()
@@ -91,6 +96,7 @@ for _entry in (
         "params",
         "Parameters",
         "Learned numbers of the models in their published sizes, a complex one counting once.",
+        parameter_table,
         parameters,
     ),
     Measurement(
@@ -99,6 +105,7 @@ for _entry in (
         "Of training, on one thread of this machine, all models taking turns in one process; "
         "PINO without its residual. The paper's are from other hardware and larger sets: compare "
         "on one benchmark, not across.",
+        runtime_table,
         runtime,
     ),
 ):

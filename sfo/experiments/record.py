@@ -121,12 +121,12 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Analysis:
     """What else was measured on a trained model, beyond its errors.
 
     Args:
         experiment: What was trained.
-        kind: What was measured, a name in `sfo.experiments.findings`.
+        kind: What was measured, a name in `sfo.experiments.analyses`.
         values: The numbers.
         version: Version of the package that measured, as a note.
         revisions: As a Record has them.
@@ -147,8 +147,8 @@ class Finding:
         return seal({**vars(self), "experiment": self.experiment.model_dump(mode="json")})
 
     @classmethod
-    def from_json(cls, text: str) -> "Finding":
-        """The finding that `to_json` wrote."""
+    def from_json(cls, text: str) -> "Analysis":
+        """The analysis that `to_json` wrote."""
         entries = {"revisions": FIRST, **unseal(text)}
         return cls(**{**entries, "experiment": Experiment(**entries["experiment"])})
 
@@ -179,7 +179,7 @@ def _sha256(entries: dict[str, Any]) -> str:
 
 
 def _strict(value: Any) -> Any:
-    """Infinities and NaN as text, for JSON has none."""
+    """Infinities and NaN as text, because JSON has none."""
     if isinstance(value, dict):
         return {k: _strict(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

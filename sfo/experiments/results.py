@@ -1,4 +1,4 @@
-"""A folder of results: Records, findings and failures, one file each, and what is wrong with any.
+"""A folder of results: Records, analyses and failures, one file each, and what is wrong with any.
 
 records/    what each run measured, by the run's name
 findings/   what else was measured on trained models
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import sfo
 from sfo.experiments.record import (
-    Finding,
+    Analysis,
     Record,
     RecordError,
     outdated,
@@ -25,7 +25,7 @@ from sfo.experiments.record import (
 from sfo.models.pretrained import write_atomically
 from sfo.training.config import Experiment
 
-Kept = TypeVar("Kept", Record, Finding)
+Kept = TypeVar("Kept", Record, Analysis)
 
 
 class Results:
@@ -47,9 +47,9 @@ class Results:
         """The Record of an experiment, if there is one; `RecordError` if it cannot be trusted."""
         return self._get(Record, self._path("records", experiment), experiment)
 
-    def finding(self, kind: str, experiment: Experiment) -> Finding | None:
-        """A finding on an experiment's model, likewise."""
-        return self._get(Finding, self._path("findings", experiment, f"{kind}-"), experiment)
+    def analysis(self, kind: str, experiment: Experiment) -> Analysis | None:
+        """An analysis of an experiment's model, likewise."""
+        return self._get(Analysis, self._path("findings", experiment, f"{kind}-"), experiment)
 
     def failure(self, experiment: Experiment) -> str | None:
         """Why a run ended without a Record, if it did."""
@@ -60,14 +60,14 @@ class Results:
         # What another revision failed at is to be tried.
         return None if outdated(experiment, entries.get("revisions", {})) else entries["why"]
 
-    def keep(self, result: Record | Finding) -> None:
-        """Write a Record or a finding; one that is there already is never replaced."""
+    def keep(self, result: Record | Analysis) -> None:
+        """Write a Record or an analysis; one that is there already is never replaced."""
         if isinstance(result, Record):
             path = self._path("records", result.experiment)
         else:
             path = self._path("findings", result.experiment, f"{result.kind}-")
         if path.exists():
-            raise RecordError(f"{path} is there already; move it away to measure anew.")
+            raise RecordError(f"{path} is there already; move it away to measure again.")
         _write(path, result.to_json())
 
     def keep_failure(self, experiment: Experiment, why: str) -> None:
@@ -107,7 +107,7 @@ class Results:
         """A sentence for every file here that must not enter a table."""
         errors = [
             *_errors(Record, self.folder / "records"),
-            *_errors(Finding, self.folder / "findings"),
+            *_errors(Analysis, self.folder / "findings"),
         ]
         return [str(error) for error in errors]
 
@@ -126,7 +126,7 @@ class Results:
 
 
 def name(experiment: Experiment) -> str:
-    """Of a run, for files: readable, and different for different experiments."""
+    """The name of a run's files: readable, and different for different experiments."""
     return "-".join(
         [
             experiment.data.benchmark,

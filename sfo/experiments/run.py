@@ -204,7 +204,7 @@ def evaluate_run(
     Args:
         path: The run's folder.
         points: Evaluate on a grid of so many points along each axis: fewer of the stored
-            points, or more of the solver's, solved anew from the same seeds.
+            points, or more of the solver's, solved again from the same seeds.
         file: Evaluate on the samples of a data file.
         part: Which samples; of a file, "all" unless it is split.
     """

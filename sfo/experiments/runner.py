@@ -31,9 +31,9 @@ def plan(studies: Sequence[tuple[Study, list[Cell]]], results: Results) -> list[
     """What is to be done now, each run once, first seeds first; trials come before their runs."""
     jobs: dict[str, Job] = {}
 
-    def add(experiment: Experiment, findings: tuple[str, ...] = (), keep: bool = True) -> None:
+    def add(experiment: Experiment, analyses: tuple[str, ...] = (), keep: bool = True) -> None:
         known = jobs.get(name(experiment), Job(experiment, (), False))
-        both = tuple(dict.fromkeys((*known.findings, *findings)))
+        both = tuple(dict.fromkeys((*known.analyses, *analyses)))
         jobs[name(experiment)] = Job(experiment, both, known.keep or keep)
 
     for study, cells in studies:
@@ -43,14 +43,14 @@ def plan(studies: Sequence[tuple[Study, list[Cell]]], results: Results) -> list[
                 for trial in cell.trials():
                     add(trial, keep=False)
             for run in runs:
-                add(run, study.findings)
+                add(run, study.analyses)
     open_jobs = [job for job in jobs.values() if not job.done(results)]
     return sorted(open_jobs, key=lambda job: job.experiment.seed)
 
 
 @dataclass
 class Progress:
-    """Where the runner stands, for a display.
+    """How far the runner is, as a display shows it.
 
     Args:
         begun: The runs that were begun now, by name.
@@ -71,7 +71,7 @@ class Worker:
     """A worker process, and the run that it is at.
 
     Args:
-        number: Of the worker, for its log.
+        number: The number of the worker, in the name of its log.
         results: Where it keeps what it measures.
         events: Where what it says arrives, as (worker, event).
     """
@@ -109,10 +109,10 @@ class Worker:
         self.process.stdin.write(job.to_json() + "\n")
         self.process.stdin.flush()
 
-    def wait(self, patience: float = 60.0) -> None:
+    def wait(self, timeout: float = 60.0) -> None:
         """For its end, once it was asked to finish its step and save."""
         try:
-            self.process.wait(patience)
+            self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -139,7 +139,7 @@ def reproduce(
         results: Where Records go; what is there already is not done again.
         scale: Of data and training.
         seeds: Runs of each cell.
-        workers: Processes; None: one for each core.
+        workers: Number of worker processes; None: one for each core.
         cost: Expected seconds of a run: of the same seed, the cheap ones come first.
         only: Which cells to take.
         progress: Told after every event.
@@ -154,7 +154,7 @@ def reproduce(
     state = Progress()
     with _alone(results), _terminated_like_ctrl_c():
         events: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
-        crew: list[Worker] = []
+        pool: list[Worker] = []
         try:
             while True:
                 jobs = plan(tables, results)
@@ -165,28 +165,28 @@ def reproduce(
                     progress(state)
                     return state
                 while state.waiting and len(state.step) < (workers or os.cpu_count() or 1):
-                    worker = next((w for w in crew if w.job is None), None)
+                    worker = next((w for w in pool if w.job is None), None)
                     if worker is None:
-                        worker = Worker(len(crew), results, events)
-                        crew.append(worker)
+                        worker = Worker(len(pool), results, events)
+                        pool.append(worker)
                     job = state.waiting.pop(0)
                     state.begun[name(job.experiment)] = job
                     state.step[name(job.experiment)] = (0, 1)
                     worker.give(job)
                 progress(state)
-                while not _take(*events.get(), state, crew):
+                while not _take(*events.get(), state, pool):
                     progress(state)
         finally:
-            for worker in crew:
+            for worker in pool:
                 worker.process.terminate()
-            for worker in crew:
+            for worker in pool:
                 worker.wait()
 
 
-def _take(worker: Worker, event: dict[str, Any], state: Progress, crew: list[Worker]) -> bool:
+def _take(worker: Worker, event: dict[str, Any], state: Progress, pool: list[Worker]) -> bool:
     """Note an event; true if it frees a place."""
     if event["event"] == "died":
-        crew.remove(worker)
+        pool.remove(worker)
     if worker.job is None:
         return False
     run = name(worker.job.experiment)
@@ -200,7 +200,7 @@ def _take(worker: Worker, event: dict[str, Any], state: Progress, crew: list[Wor
             state.failed[run] = event["why"]
         case "died":
             state.failed[run] = (
-                f"its worker ended without a word (log: {worker.log}); the same command goes on "
+                f"its worker ended without an answer (log: {worker.log}); the same command goes on "
                 "from its last checkpoint"
             )
     del state.step[run]

@@ -1,8 +1,16 @@
-"""What rows and columns are called in tables, where their names are not title enough."""
+"""What rows and columns are called in tables and figures."""
 
-from sfo.registry import BENCHMARKS
+from sfo.registry import BENCHMARKS, MODELS
 
 
-def benchmark_title(name: str) -> str:
-    """The title of a registered benchmark; the name of anything else."""
-    return getattr(BENCHMARKS[name], "title", name) if name in BENCHMARKS else name
+def title(name: str) -> str:
+    """The title of a registered benchmark or model that has one; otherwise the name itself."""
+    for registry in (BENCHMARKS, MODELS):
+        if name in registry:
+            return getattr(registry[name], "title", name)
+    return name
+
+
+def unbroken(text: str) -> str:
+    """A title without the soft hyphens at which a narrow column may break it."""
+    return text.replace("\u00ad", "")

@@ -17,7 +17,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from sfo.experiments.record import Finding, Record
+from sfo.experiments.record import Analysis, Record
 from sfo.experiments.results import Results
 from sfo.training.config import Experiment
 
@@ -31,12 +31,12 @@ class Job:
 
     Args:
         experiment: What to train.
-        findings: Names in `FINDINGS`.
-        keep: Keep the best model's checkpoint, for findings that are asked for later.
+        analyses: Names in `ANALYSES`.
+        keep: Keep the best model's checkpoint, for analyses that are asked for later.
     """
 
     experiment: Experiment
-    findings: tuple[str, ...] = ()
+    analyses: tuple[str, ...] = ()
     keep: bool = True
 
     def to_json(self) -> str:
@@ -49,36 +49,36 @@ class Job:
         """What `to_json` wrote."""
         entries = json.loads(line)
         experiment = Experiment(**entries["experiment"])
-        return cls(experiment, tuple(entries["findings"]), entries["keep"])
+        return cls(experiment, tuple(entries["analyses"]), entries["keep"])
 
     def done(self, results: Results) -> bool:
         """Whether all of it is in the results, or is known to fail."""
         if results.failure(self.experiment) is not None:
             return True
-        kept = all(results.finding(kind, self.experiment) for kind in self.findings)
+        kept = all(results.analysis(kind, self.experiment) for kind in self.analyses)
         return kept and results.record(self.experiment) is not None
 
 
 def work(job: Job, results: Results, tell: Any) -> Record:
-    """Train, or go on with it, and keep the Record and the findings that are not there yet."""
-    from sfo.experiments.findings import FINDINGS
+    """Train, or go on with it, and keep the Record and the analyses that are not there yet."""
+    from sfo.experiments.analyses import ANALYSES
     from sfo.experiments.run import run
     from sfo.training.fit import Status, load_best
 
     experiment, folder = job.experiment, results.run_folder(job.experiment)
-    told = 0.0
+    reported = 0.0
 
     def progress(status: Status) -> None:
-        nonlocal told
-        if time.monotonic() - told > PAUSE:
-            told = time.monotonic()
+        nonlocal reported
+        if time.monotonic() - reported > PAUSE:
+            reported = time.monotonic()
             tell("step", step=status.step, steps=status.steps, left=status.seconds_left)
 
     record = results.record(experiment)
-    missing = [kind for kind in job.findings if results.finding(kind, experiment) is None]
+    missing = [kind for kind in job.analyses if results.analysis(kind, experiment) is None]
     finished = folder / "record.json"
     if record is None or (missing and not finished.exists()):
-        # What is trained anew is not finished, even if it once was.
+        # What is trained again is not finished, even if it once was.
         finished.unlink(missing_ok=True)
         again = run(experiment, folder, resume="auto", cost=False, picture=False, progress=progress)
         if record is None:
@@ -86,7 +86,7 @@ def work(job: Job, results: Results, tell: Any) -> Record:
             results.keep(record)
     for kind in missing:
         model = load_best(folder)
-        results.keep(Finding(experiment, kind, FINDINGS[kind](experiment, model)))
+        results.keep(Analysis(experiment, kind, ANALYSES[kind](experiment, model)))
     clean(job, results)
     return record
 

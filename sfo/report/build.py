@@ -8,14 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from sfo.experiments.measurements import MEASUREMENTS
-from sfo.experiments.paper import INCONSISTENCIES
-from sfo.experiments.results import Results, name
-from sfo.experiments.studies import PAPER_BENCHMARKS, STUDIES
-from sfo.report import figures, markdown, page
-from sfo.report.blocks import (
+import sfo.experiments.studies  # noqa: F401  (It registers the package's own.)
+from sfo.experiments.blocks import (
     Block,
     Bullets,
     Command,
@@ -26,32 +20,25 @@ from sfo.report.blocks import (
     Table,
     Text,
 )
-from sfo.report.comparison import compare_runs, is_results
-from sfo.report.found import FoundStudy, find_study, problems, records, scales
-from sfo.report.found import table as measured_table
-from sfo.report.limits import limits, size_table
-from sfo.report.measured import parameter_table, runtime_table
-from sfo.report.provenance import provenance
-from sfo.report.tables import study_tables
-from sfo.report.verdict import paired_table, place_table, sentences
-from sfo.training.config import Scale
-
-ORDER = (
-    "main",
-    "fixed",
-    "coefficients",
-    "basis",
-    "glu",
-    "index",
-    "rank",
-    "width",
-    "tune",
-    "subsample",
-    "zero-shot",
-    "boundary",
-    "design",
+from sfo.experiments.measurements import MEASUREMENTS
+from sfo.experiments.paper import INCONSISTENCIES
+from sfo.experiments.present import study_blocks
+from sfo.experiments.results import Results, name
+from sfo.experiments.study import as_study
+from sfo.experiments.study_results import (
+    StudyResults,
+    problems,
+    records,
+    scales,
+    study_results,
 )
-"""Of the studies, as in the paper; others come after them."""
+from sfo.experiments.study_results import table as measured_table
+from sfo.registry import STUDIES
+from sfo.report import markdown, page
+from sfo.report.comparison import compare_runs, is_results
+from sfo.report.limits import limits, size_table
+from sfo.report.provenance import provenance
+from sfo.training.config import Scale
 
 
 def write(
@@ -115,8 +102,9 @@ def report(results: Results) -> tuple[str, list[Block]]:
         blocks.append(Text("There is no Record here that can be trusted."))
     used: set[str] = set()
     for scale, seeds in sizes.items():
-        studies = [find_study(STUDIES[n], results, scale, seeds) for n in _ordered()]
-        blocks += _scale_blocks(scale, studies, results, alone=len(sizes) == 1)
+        names = STUDIES.in_order()
+        studies = [study_results(as_study(n), results, scale, seeds) for n in names]
+        blocks += _scale_blocks(scale, studies, alone=len(sizes) == 1)
         used |= {run for found in studies for run in _runs(found)}
     blocks += _measurements(results)
     blocks += _paper_blocks()
@@ -127,90 +115,52 @@ def report(results: Results) -> tuple[str, list[Block]]:
     return title, blocks
 
 
-def _ordered() -> list[str]:
-    return [*ORDER, *(n for n in STUDIES.names() if n not in ORDER)]
-
-
-def _scale_blocks(
-    scale: Scale, studies: list[FoundStudy], results: Results, alone: bool
-) -> list[Block]:
+def _scale_blocks(scale: Scale, studies: Sequence[StudyResults], alone: bool) -> list[Block]:
     """All sections of a scale."""
     suffix, prefix = ("", "") if alone else (f" ({scale})", f"{scale}-")
+    available = [found for found in studies if found.available()]
     blocks: list[Block] = []
-    main = next(found for found in studies if found.study.name == "main")
-    if main.at_hand():
-        blocks.append(Heading(f"In short{suffix}", f"{prefix}short"))
-        blocks.append(Bullets(tuple(sentences(main))))
-        blocks += [t for t in (place_table(main), paired_table(main)) if t.rows]
-    at_hand = [found for found in studies if found.at_hand()]
-    for found in at_hand:
+    summaries = [
+        b for found in available if found.study.summary for b in found.study.summary(found)
+    ]
+    if summaries:
+        blocks += [Heading(f"In short{suffix}", f"{prefix}short"), *summaries]
+    for found in available:
         study = found.study
         blocks.append(Heading(f"{study.title}{suffix}", f"{prefix}{study.name}"))
-        blocks += [Text(study.about), Command(found.command)]
-        # The heading is title enough.
-        blocks += [
-            replace(table, title="") if table.title == study.title else table
-            for table in map(Table.narrow, study_tables(found, results))
-        ]
-        for figure_name, (figure, caption) in _figures(found).items():
-            if figure is not None:
-                blocks.append(Picture(prefix + figure_name, page.png(figure), caption))
-        blocks.append(provenance(found, results))
-    absent = [found.study.name for found in studies if not found.at_hand()]
+        blocks += [Text(study.about)] if study.about else []
+        blocks.append(Command(found.command))
+        blocks += [_fitted(block, study.title, prefix) for block in study_blocks(found)]
+        blocks.append(provenance(found))
+    absent = [found.study.name for found in studies if not found.available()]
     if absent:
         blocks.append(Heading(f"Not at hand{suffix}", f"{prefix}absent"))
         blocks.append(Text("Studies without Records here, and the command that makes them:"))
         blocks.append(Command(f"sfo reproduce {' '.join(absent)} --scale {scale}"))
     blocks.append(Heading(f"Limits of the comparison{suffix}", f"{prefix}limits"))
-    blocks.append(Bullets(tuple(limits(scale, at_hand))))
-    blocks.append(size_table(scale, PAPER_BENCHMARKS))
+    blocks.append(Bullets(tuple(limits(scale, available))))
+    blocks.append(size_table(scale, available))
     return blocks
 
 
-def _figures(found: FoundStudy) -> dict[str, tuple[Figure | None, str]]:
-    """Of a study, by file name."""
-    match found.study.name:
-        case "main":
-            return {
-                "main": (
-                    figures.main_figure(found),
-                    "The main table: our means with 95 % intervals over the seeds, and the "
-                    "paper's means, on logarithmic axes.",
-                ),
-                "parameters": (
-                    figures.cost_figure(found),
-                    "The same errors against the number of parameters of each model.",
-                ),
-            }
-        case "coefficients":
-            caption = "Norm of each mode's matrix, mean over the layers, beside the paper's curve."
-            return {"coefficients": (figures.coefficient_figure(found), caption)}
-        case "rank":
-            caption = "Error against the number of modes L, beside the paper's where it has them."
-            return {"rank": (figures.rank_figure(found), caption)}
-        case "zero-shot":
-            caption = (
-                "Error on grids that the models were not trained on, against the points along an "
-                "axis; the grey line is the trained grid."
-            )
-            return {"zero-shot": (figures.transfer_figure(found), caption)}
-        case "boundary":
-            caption = "Error on the whole grid, in the band along its sides, and within."
-            return {"boundary": (figures.boundary_figure(found), caption)}
-    return {}
+def _fitted(block: Block, heading: str, prefix: str) -> Block:
+    """A study's block as this page takes it."""
+    if isinstance(block, Table):
+        # The heading is title enough.
+        return replace(block.narrow(), title="" if block.title == heading else block.title)
+    return replace(block, name=prefix + block.name) if isinstance(block, Picture) else block
 
 
 def _measurements(results: Results) -> list[Block]:
     """Parameters and times, where they were measured."""
     blocks: list[Block] = []
-    makers = {"params": parameter_table, "runtime": runtime_table}
-    for kind, make in makers.items():
+    for kind in MEASUREMENTS.in_order():
         values = measured_table(results, kind)
         if values is not None:
             about = MEASUREMENTS[kind]
             scale = f" --scale {values['scale']}" if "scale" in values else ""
             blocks += [Heading(about.title, kind), Text(about.about)]
-            table = replace(make(values).narrow(), title="")
+            table = replace(about.table(values).narrow(), title="")
             blocks += [Command(f"sfo reproduce {kind}{scale}"), table]
     return blocks
 
@@ -225,6 +175,6 @@ def _paper_blocks() -> list[Block]:
     ]
 
 
-def _runs(found: FoundStudy) -> list[str]:
+def _runs(found: StudyResults) -> list[str]:
     """Names of all runs of a study, trials too."""
     return [name(run) for f in found.cells.values() for run in (*f.runs, *f.cell.trials())]

@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sfo.evaluation.metric import metric_names, metric_text, metric_title
-from sfo.experiments.record import Record
-from sfo.experiments.results import Results, name
-from sfo.experiments.titles import benchmark_title
-from sfo.report import page
-from sfo.report.blocks import (
+from sfo.experiments.blocks import (
     Block,
     Command,
     Details,
@@ -25,10 +21,14 @@ from sfo.report.blocks import (
     Row,
     Table,
     Text,
+    png,
     ranked,
 )
+from sfo.experiments.record import Record
+from sfo.experiments.results import Results, name
+from sfo.experiments.study_results import problems, records
+from sfo.experiments.titles import title as title_of
 from sfo.report.curves import training_curves
-from sfo.report.found import problems, records
 from sfo.report.provenance import train_command
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
@@ -137,7 +137,7 @@ def _distinct(runs: Iterable[ReportedRun]) -> list[ReportedRun]:
 
 def _section(runs: Sequence[ReportedRun], number: int) -> list[Block]:
     data = runs[0].experiment.data
-    title = f"{benchmark_title(data.benchmark)}, {data.scale} scale"
+    title = f"{title_of(data.benchmark)}, {data.scale} scale"
     blocks: list[Block] = [Heading(title, f"data-{number}"), error_table(runs)]
     finished = [run for run in runs if run.record is not None]
     if finished:
@@ -147,7 +147,7 @@ def _section(runs: Sequence[ReportedRun], number: int) -> list[Block]:
     histories = {run.label: list(run.history) for run in runs if run.history}
     if histories:
         caption = "Validation and training error against the epoch."
-        blocks.append(Picture(f"curves-{number}", page.png(training_curves(histories)), caption))
+        blocks.append(Picture(f"curves-{number}", png(training_curves(histories)), caption))
     commands = (Command(train_command(run.experiment)) for run in runs)
     return [*blocks, Details("The command for each run", tuple(commands))]
 

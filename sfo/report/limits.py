@@ -3,40 +3,53 @@
 from collections.abc import Sequence
 
 from sfo.experiments import paper
-from sfo.experiments.study import LEAST, PROTOCOLS, TRIAL
+from sfo.experiments.blocks import Entry, Row, Table
+from sfo.experiments.measurement_tables import dimension
+from sfo.experiments.study_results import StudyResults
+from sfo.experiments.titles import title
 from sfo.registry import BENCHMARKS
-from sfo.report.blocks import Entry, Row, Table
-from sfo.report.found import FoundStudy
-from sfo.report.measured import dimension
 from sfo.training.config import Experiment, Scale
 
 
-def size_table(scale: Scale, benchmarks: Sequence[str]) -> Table:
-    """Samples, points, frames and epochs, beside the paper's."""
+def size_table(scale: Scale, studies: Sequence[StudyResults]) -> Table:
+    """Samples, points, frames and epochs of the studies' benchmarks, beside the paper's."""
+    used = {f.cell.experiment.data.benchmark for found in studies for f in found.cells.values()}
+    known = [b for b in paper.SHAPES if b in used or not studies]
     lines = []
-    for benchmark in benchmarks:
+    for benchmark in (*known, *sorted(used - paper.SHAPES.keys())):
         kind = BENCHMARKS[benchmark]
-        size, published = kind.scale(scale), kind.scale("paper")
+        size = kind.scale(scale)
         grid = kind.stored(size)[0].subsample(size.stride).shape
-        shape, n_dim = paper.SHAPES[benchmark][0], dimension(benchmark)
         ours = Experiment.of(benchmark, scale=scale).train
-        theirs = Experiment.of(benchmark, scale="paper").train
-        pairs = (
-            (f"{size.samples:,}", f"{published.samples:,}"),
-            (_times(grid), _times(shape[:n_dim])),
-            (str(size.frames), str(published.frames)),
-            (str(ours.epochs), str(theirs.epochs)),
-            (str(ours.batch_size), str(theirs.batch_size)),
+        texts = (
+            f"{size.samples:,}",
+            _times(grid),
+            str(size.frames),
+            str(ours.epochs),
+            str(ours.batch_size),
         )
-        lines.append(Row(kind.title, tuple(Entry(a, published=b) for a, b in pairs)))
+        theirs = _published_sizes(benchmark) if benchmark in paper.SHAPES else len(texts) * ("",)
+        pairs = zip(texts, theirs, strict=True)
+        lines.append(Row(title(benchmark), tuple(Entry(a, published=b) for a, b in pairs)))
     columns = ("", "samples", "points a model sees", "frames", "epochs", "batch")
     return Table("Sizes", columns, tuple(lines))
 
 
-def limits(scale: Scale, studies: Sequence[FoundStudy]) -> list[str]:
+def _published_sizes(benchmark: str) -> tuple[str, ...]:
+    size = BENCHMARKS[benchmark].scale("paper")
+    train = Experiment.of(benchmark, scale="paper").train
+    return (
+        f"{size.samples:,}",
+        _times(paper.SHAPES[benchmark][0][: dimension(benchmark)]),
+        str(size.frames),
+        str(train.epochs),
+        str(train.batch_size),
+    )
+
+
+def limits(scale: Scale, studies: Sequence[StudyResults]) -> list[str]:
     """What keeps the numbers here from being the paper's."""
     seeds = sorted({found.seeds for found in studies})
-    cells = [f.cell for found in studies for f in found.cells.values()]
     out = [
         f"Scale: all runs here are at the {scale} scale, see the table below. Fewer samples and "
         "epochs raise every error, and not every model's alike."
@@ -50,13 +63,8 @@ def limits(scale: Scale, studies: Sequence[FoundStudy]) -> list[str]:
         f"Seeds: {' or '.join(map(str, seeds)) or 'none'}, by the study, where the paper has "
         f"{paper.SEEDS}; the data are the same for all seeds.",
     ]
-    if any(cell.tuned for cell in cells):
-        out.append(
-            f"Protocol: in the main table, for each model and benchmark the best of "
-            f"{len(PROTOCOLS)} by trials over 1/{TRIAL} of the epochs, at least {LEAST}; the "
-            "paper has one for all. The other studies have the paper's, shortened."
-        )
-    return out
+    own = [s for found in studies if found.study.limits for s in found.study.limits(found)]
+    return [*out, *dict.fromkeys(own)]
 
 
 def _times(shape: Sequence[int]) -> str:

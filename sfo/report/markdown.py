@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sfo.report.blocks import (
+from sfo.experiments.blocks import (
     Block,
     Bullets,
     Command,
@@ -47,7 +47,7 @@ def table(table_: Table) -> str:
     """Best in bold, second best in italics, the paper's number in brackets.
 
     Example:
-        >>> from sfo.report.blocks import Row
+        >>> from sfo.experiments.blocks import Row
         >>> row = Row("heat", (Entry("0.2", 0.2, "0.1", "best"), Entry("0.3", 0.3)))
         >>> print(table(Table("", ("", "SFO", "FNO"), (row,))))
         |  | SFO | FNO |

@@ -1,7 +1,6 @@
 """A self-contained HTML page: text, tables and pictures, no script and no outside address."""
 
 import base64
-import io
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sfo.report.blocks import (
+from sfo.experiments.blocks import (
     Block,
     Bullets,
     Command,
@@ -20,6 +19,7 @@ from sfo.report.blocks import (
     Problems,
     Table,
     Text,
+    png,
 )
 
 STYLE = """
@@ -215,10 +215,3 @@ def picture(source: Figure | Path | bytes, caption: str) -> str:
         f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,{code}">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
-
-
-def png(figure: Figure) -> bytes:
-    """Without the library's version, so that the same numbers give the same bytes."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    return buffer.getvalue()

@@ -4,11 +4,9 @@ import json
 import shlex
 from typing import Any
 
-from sfo.experiments.results import Results, name
-from sfo.registry import BENCHMARKS
-from sfo.report.blocks import Details, Entry, Row, Table, Text
-from sfo.report.found import FoundStudy, trusted
-from sfo.report.tables import plain_title
+from sfo.experiments.blocks import Details, Entry, Row, Table, Text
+from sfo.experiments.results import name
+from sfo.experiments.study_results import StudyResults, trusted
 from sfo.training.config import Experiment
 
 DATA_FLAGS = {
@@ -67,19 +65,19 @@ def _text(value: Any) -> str:
     return json.dumps(value)
 
 
-def provenance(found: FoundStudy, results: Results) -> Details:
+def provenance(found: StudyResults) -> Details:
     """Every run behind a study's numbers, folded."""
     lines = []
     for (row, column), f in found.cells.items():
-        title = BENCHMARKS[row].title
+        title = found.title(row)
         for trial in f.cell.trials():
-            record = trusted(results.record, trial)
+            record = trusted(found.results.record, trial)
             if record is not None:
                 text = f"{100 * record.validation:.6g} (validation)"
-                lines.append(_line(title, f"{plain_title(column)}, trial", trial, text))
+                lines.append(_line(title, f"{found.plain_title(column)}, trial", trial, text))
         for record in f.records:
             text = f"{record.errors.percent:.6g}"
-            lines.append(_line(title, plain_title(column), record.experiment, text))
+            lines.append(_line(title, found.plain_title(column), record.experiment, text))
     columns = ("", "column", "seed", "error, %", "Record", "command for this run alone")
     about = Text(
         "The Record holds the whole configuration under `experiment`, which `sfo train --config` "

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from sfo.evaluation.errors import Errors
-from sfo.experiments.record import Finding, Record, RecordError
+from sfo.experiments.record import Analysis, Record, RecordError
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import plan
 from sfo.experiments.studies import STUDIES
-from sfo.experiments.study import PROTOCOLS, Cell, Study, changed
+from sfo.experiments.studies.main import MAIN_PROTOCOLS
+from sfo.experiments.study import Cell, Study, with_changes
 from sfo.training.config import Experiment
 
 
@@ -47,14 +48,14 @@ def smoke():
 def test_a_record_comes_back_equal(tmp_path, smoke):
     Results(tmp_path).keep(record(smoke))
     assert Results(tmp_path).record(smoke) == record(smoke)
-    assert Results(tmp_path).record(changed(smoke, seed=1)) is None
+    assert Results(tmp_path).record(with_changes(smoke, seed=1)) is None
 
 
 def test_a_finding_comes_back_equal(tmp_path, smoke):
-    finding = Finding(smoke, "coefficients", {"norms": [[1.0, float("inf")]]})
-    Results(tmp_path).keep(finding)
-    assert Results(tmp_path).finding("coefficients", smoke) == finding
-    assert Results(tmp_path).finding("transfer", smoke) is None
+    analysis = Analysis(smoke, "coefficients", {"norms": [[1.0, float("inf")]]})
+    Results(tmp_path).keep(analysis)
+    assert Results(tmp_path).analysis("coefficients", smoke) == analysis
+    assert Results(tmp_path).analysis("transfer", smoke) is None
 
 
 def test_a_record_is_never_replaced(tmp_path, smoke):
@@ -85,7 +86,7 @@ def test_a_record_of_another_version_reads(tmp_path, smoke):
 def test_a_renamed_record_is_reported(tmp_path, smoke):
     Results(tmp_path).keep(record(smoke))
     (path,) = (tmp_path / "records").iterdir()
-    other = changed(smoke, seed=1)
+    other = with_changes(smoke, seed=1)
     path.rename(path.with_name(f"{name(other)}.json"))
     with pytest.raises(RecordError, match="another experiment"):
         Results(tmp_path).record(other)
@@ -93,15 +94,15 @@ def test_a_renamed_record_is_reported(tmp_path, smoke):
     assert name(smoke) in problem
 
 
-def table(cells, findings=()):
-    study = Study("mine", "", "", lambda scale, seeds: cells, lambda row, column: None, findings)
+def table(cells, analyses=()):
+    study = Study("mine", "", "", lambda scale, seeds: cells, analyses=analyses)
     return [(study, cells)]
 
 
 @pytest.mark.parametrize(("epochs", "of_a_trial"), [(6, 2), (18, 3)])
 def test_trials_come_first_and_the_best_protocol_is_taken(epochs, of_a_trial, tmp_path, smoke):
-    results, long = Results(tmp_path), changed(smoke, epochs=epochs)
-    cell = Cell("allen_cahn", "fno", long, seeds=2, tuned=True)
+    results, long = Results(tmp_path), with_changes(smoke, epochs=epochs)
+    cell = Cell("allen_cahn", "fno", long, seeds=2, protocols=MAIN_PROTOCOLS)
     trials = [job.experiment for job in plan(table([cell]), results)]
     assert trials == cell.trials()
     assert {trial.train.epochs for trial in trials} == {of_a_trial}
@@ -110,19 +111,19 @@ def test_trials_come_first_and_the_best_protocol_is_taken(epochs, of_a_trial, tm
     runs = [job.experiment for job in plan(table([cell]), results)]
     assert [run.seed for run in runs] == [0, 1]
     for run in runs:
-        assert run.train.learning_rate == PROTOCOLS[1]["learning_rate"]
-        assert run.train.schedule == PROTOCOLS[1]["schedule"]
+        assert run.train.learning_rate == MAIN_PROTOCOLS[1]["learning_rate"]
+        assert run.train.schedule == MAIN_PROTOCOLS[1]["schedule"]
         assert run.train.epochs == epochs
 
 
 def test_a_trial_that_failed_is_not_chosen(tmp_path, smoke):
-    results, cell = Results(tmp_path), Cell("allen_cahn", "fno", smoke, tuned=True)
+    results, cell = Results(tmp_path), Cell("allen_cahn", "fno", smoke, protocols=MAIN_PROTOCOLS)
     first, second, third = cell.trials()
     results.keep_failure(first, "diverged")
     results.keep(record(second, 0.5))
     assert cell.choice(results) is None, "the third is not done"
     results.keep(record(third, 0.7))
-    assert cell.choice(results) == PROTOCOLS[1]
+    assert cell.choice(results) == MAIN_PROTOCOLS[1]
 
 
 def test_what_is_done_or_failed_is_not_done_again(tmp_path, smoke):
@@ -139,7 +140,7 @@ def test_two_studies_share_a_run_and_its_findings_are_joined(tmp_path, smoke):
     results, cell = Results(tmp_path), Cell("allen_cahn", "fno", smoke)
     both = table([cell], ("transfer",)) + table([cell], ("coefficients",))
     (job,) = plan(both, results)
-    assert job.findings == ("transfer", "coefficients")
+    assert job.analyses == ("transfer", "coefficients")
     results.keep(record(smoke))
     assert plan(both, results) == [job], "a Record alone is not all that is asked for"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import sfo
-from sfo.experiments.record import Finding, Record, RecordError, seal
+from sfo.experiments.record import Analysis, Record, RecordError, seal
 from sfo.experiments.results import Results, name
 from sfo.registry import BENCHMARKS, METRICS, MODELS
 from sfo.training.config import Experiment
@@ -68,7 +68,7 @@ def test_a_raised_revision_voids_what_was_made_before(kind, tmp_path, monkeypatc
     other = Experiment.of("maxwell", "sfo", scale="smoke")
     for experiment in (made, other):
         Results(tmp_path).keep(Record(experiment, Errors(relative_l2=0.1), 1, 0, 0.1, 1))
-        Results(tmp_path).keep(Finding(experiment, "transfer", {}))
+        Results(tmp_path).keep(Analysis(experiment, "transfer", {}))
     Results(tmp_path).keep_failure(made, "no memory")
     changed = MODELS["fno"] if kind == "model" else type(BENCHMARKS["allen_cahn"])
     monkeypatch.setattr(changed, "revision", 2, raising=False)
@@ -77,7 +77,7 @@ def test_a_raised_revision_voids_what_was_made_before(kind, tmp_path, monkeypatc
     with pytest.raises(RecordError, match=sentence):
         results.record(made)
     with pytest.raises(RecordError, match=sentence):
-        results.finding("transfer", made)
+        results.analysis("transfer", made)
     assert results.failure(made) is None, "it may be tried again"
     assert results.record(other) is not None
     assert len(results.problems()) == 2

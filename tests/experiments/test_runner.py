@@ -16,7 +16,8 @@ from sfo.experiments.record import Record
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import reproduce
 from sfo.experiments.studies import MAIN_MODELS
-from sfo.experiments.study import PROTOCOLS, Cell, Study
+from sfo.experiments.studies.main import MAIN_PROTOCOLS
+from sfo.experiments.study import Cell, Study
 from sfo.experiments.worker import Job, work
 from sfo.models.build import installed
 from sfo.training.config import Experiment
@@ -25,8 +26,8 @@ from sfo.training.folder import RunFolder
 SMALL = dict(n_modes=4, hidden_channels=8)
 
 
-def study(cells, findings=()):
-    return Study("mine", "", "", lambda scale, seeds: cells, lambda row, column: None, findings)
+def study(cells, analyses=()):
+    return Study("mine", "", "", lambda scale, seeds: cells, analyses=analyses)
 
 
 def small(model="fno", **train):
@@ -45,7 +46,7 @@ def records(folder):
 
 def test_trials_runs_seeds_and_findings_end_to_end(tmp_path):
     results = Results(tmp_path)
-    tuned = Cell("allen_cahn", "fno", small("fno", epochs=3), seeds=2, tuned=True)
+    tuned = Cell("allen_cahn", "fno", small("fno", epochs=3), seeds=2, protocols=MAIN_PROTOCOLS)
     found = Cell("allen_cahn", "sfo", small("sfo"))
     state = reproduce(
         [study([tuned]), study([found], ("coefficients", "transfer"))],
@@ -55,14 +56,14 @@ def test_trials_runs_seeds_and_findings_end_to_end(tmp_path):
     )
     assert not state.failed
     assert not state.waiting
-    assert len(state.seconds) == len(PROTOCOLS) + 2 + 1
+    assert len(state.seconds) == len(MAIN_PROTOCOLS) + 2 + 1
     choice = min(tuned.trials(), key=lambda trial: results.record(trial).validation)
     for run in tuned.runs(results):
         assert run.train.schedule == choice.train.schedule
         assert results.record(run).experiment == run
-    norms = results.finding("coefficients", found.experiment).values["norms"]
+    norms = results.analysis("coefficients", found.experiment).values["norms"]
     assert [len(row) for row in norms] == [SMALL["n_modes"]] * 4
-    transfer = results.finding("transfer", found.experiment).values
+    transfer = results.analysis("transfer", found.experiment).values
     own = results.record(found.experiment).errors.percent
     for way in ("rebuild", "restrict"):
         assert transfer["percent"][way]["64"] == own, "on its own grid nothing changes"
@@ -106,11 +107,11 @@ def test_a_finding_on_a_finished_run_trains_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("sfo.experiments.run.run", None)
     job = Job(experiment, ("coefficients",), keep=True)
     assert work(job, results, quiet) == record
-    assert results.finding("coefficients", experiment) is not None
+    assert results.analysis("coefficients", experiment) is not None
 
 
 def test_a_run_that_is_trained_anew_is_not_finished(tmp_path, monkeypatch):
-    """Its weights change on the way: no finding may take them for those of the Record."""
+    """Its weights change on the way: no analysis may take them for those of the Record."""
     results, experiment = Results(tmp_path), small("sfo")
     job = Job(experiment, (), keep=True)
     work(job, results, quiet)
@@ -261,7 +262,7 @@ def test_a_table_is_measured_once_and_the_way_to_measure_anew_is_named(tmp_path,
     path = tmp_path / "tables" / "params.json"
     before = path.stat().st_mtime_ns
     main(words)
-    assert f"params is there already; delete {path} to measure anew." in capsys.readouterr().out
+    assert f"params is there already; delete {path} to measure it again." in capsys.readouterr().out
     assert path.stat().st_mtime_ns == before
 
 
@@ -278,7 +279,7 @@ def test_a_worker_that_is_killed_costs_one_run_and_the_same_command_goes_on(tmp_
     state = reproduce([study(runs)], results, workers=1, progress=kill_the_first)
     assert len(killed) == 1
     assert [*state.failed] == [name(runs[0].experiment)]
-    assert "without a word" in state.failed[name(runs[0].experiment)]
+    assert "without an answer" in state.failed[name(runs[0].experiment)]
     assert [*state.seconds] == [name(runs[1].experiment)]
     assert [*reproduce([study(runs)], results, workers=1).seconds] == [name(runs[0].experiment)]
 

@@ -1,9 +1,9 @@
-"""Records and findings made up for the report, without training."""
+"""Records and analyses made up for the report, without training."""
 
 import hashlib
 
 from sfo.evaluation.errors import Errors
-from sfo.experiments.record import Finding, Record
+from sfo.experiments.record import Analysis, Record
 from sfo.experiments.results import Results, name
 from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS, STUDIES
 
@@ -46,7 +46,7 @@ def record(experiment, relative_l2=None, validation=None):
 
 
 def fill(folder, *studies, scale="smoke", seeds=1, only=lambda cell: True, error=None):
-    """A folder with Records of all cells of the studies, trials and findings included.
+    """A folder with Records of all cells of the studies, trials and analyses included.
 
     `error` gives the relative error of a cell's run, from the cell and the run.
     """
@@ -57,10 +57,10 @@ def fill(folder, *studies, scale="smoke", seeds=1, only=lambda cell: True, error
                 _keep(results, record(trial))
             for run in cell.runs(results):
                 _keep(results, record(run, error(cell, run) if error else None))
-                for kind in STUDIES[study].findings:
-                    values = FINDINGS[kind](run)
-                    if values is not None and results.finding(kind, run) is None:
-                        results.keep(Finding(run, kind, values))
+                for kind in STUDIES[study].analyses:
+                    values = ANALYSES[kind](run)
+                    if values is not None and results.analysis(kind, run) is None:
+                        results.keep(Analysis(run, kind, values))
     return results
 
 
@@ -82,7 +82,7 @@ def transfer(run):
     return {"trained": 64, "percent": ways}
 
 
-FINDINGS = {"coefficients": coefficients, "transfer": transfer}
+ANALYSES = {"coefficients": coefficients, "transfer": transfer}
 
 
 def measurements(results):

@@ -33,6 +33,6 @@ def test_findings_are_of_the_weights_that_the_records_are_of(folder):
     results = Results(folder)
     for path in (folder / "findings").glob("transfer-*.json"):
         record = Record.load(folder / "records" / path.name.removeprefix("transfer-"))
-        found = results.finding("transfer", record.experiment).values
+        found = results.analysis("transfer", record.experiment).values
         for errors in found["percent"].values():
             assert errors[str(found["trained"])] == pytest.approx(record.errors.percent, rel=1e-4)

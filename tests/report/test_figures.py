@@ -5,9 +5,11 @@ from matplotlib.figure import Figure
 from synthetic import fill
 
 from sfo.evaluation.statistics import mean_interval
+from sfo.experiments.figures import log_axes
 from sfo.experiments.studies import STUDIES
-from sfo.report.figures import _log, main_figure, rank_figure
-from sfo.report.found import find_study
+from sfo.experiments.studies.main_figures import main_figure
+from sfo.experiments.studies.sizes import rank_figure
+from sfo.experiments.study_results import study_results
 
 
 def shown(folder, errors):
@@ -19,7 +21,7 @@ def shown(folder, errors):
         only=lambda cell: (cell.row, cell.column) == ("allen_cahn", "sfo_recommended"),
         error=lambda cell, run: errors[run.seed] / 100,
     )
-    figure = main_figure(find_study(STUDIES["main"], results, "smoke", len(errors)))
+    figure = main_figure(study_results(STUDIES["main"], results, "smoke", len(errors)))
     return figure.axes[0].get_xlim()
 
 
@@ -43,7 +45,7 @@ def test_a_logarithmic_axis_names_some_of_its_values(ends):
     """Between 60 and 105 there was one label, 100; at most as many as do not touch."""
     axes = Figure().subplots()
     axes.plot([1, 2], ends)
-    _log(axes, "y")
+    log_axes(axes, "y")
     low, high = axes.get_ylim()
     assert 2 <= sum(low <= tick <= high for tick in axes.get_yticks()) <= 7
 
@@ -52,5 +54,5 @@ def test_a_single_rank_is_no_curve(tmp_path):
     """The rank that a benchmark has from another study alone gets no panel of its own."""
     chosen = {("allen_cahn", "L=4"), ("allen_cahn", "L=16"), ("shallow_water", "L=4")}
     results = fill(tmp_path, "rank", only=lambda cell: (cell.row, cell.column) in chosen)
-    figure = rank_figure(find_study(STUDIES["rank"], results, "smoke", 1))
+    figure = rank_figure(study_results(STUDIES["rank"], results, "smoke", 1))
     assert [axes.get_title() for axes in figure.axes] == ["1D Allen–Cahn"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfo.evaluation.statistics import Interval
-from sfo.report.blocks import Entry, printed, ranked
+from sfo.experiments.blocks import Entry, printed, ranked
 
 widths = st.none() | st.floats(1e-7, 1e3)
 

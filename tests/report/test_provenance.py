@@ -9,8 +9,8 @@ from sfo import cli
 from sfo.commands import training
 from sfo.experiments.results import Results, name
 from sfo.experiments.studies import STUDIES
-from sfo.experiments.study import changed
-from sfo.report.found import find_study
+from sfo.experiments.study import with_changes
+from sfo.experiments.study_results import study_results
 from sfo.report.provenance import provenance, train_command
 from sfo.training.config import Experiment
 
@@ -37,7 +37,7 @@ def test_commands_of_all_columns(parse, study):
     """Of every study, on one benchmark of one axis and on one of three."""
     cells = [c for c in STUDIES[study].cells("desk", 1) if c.row in ("allen_cahn", "maxwell")]
     for cell in cells:
-        run = (cell.trials() or [changed(cell.experiment, seed=2)])[0]
+        run = (cell.trials() or [with_changes(cell.experiment, seed=2)])[0]
         assert parse(train_command(run)) == run
 
 
@@ -64,9 +64,9 @@ def test_what_no_option_can_say_is_a_configuration():
 
 
 def test_every_run_is_listed_with_its_record(tmp_path):
-    results = fill(tmp_path, "main", scale="desk", seeds=2, only=lambda c: c.row == "maxwell")
-    found = find_study(STUDIES["main"], Results(tmp_path), "desk", 2)
-    table = provenance(found, results).blocks[1]
+    fill(tmp_path, "main", scale="desk", seeds=2, only=lambda c: c.row == "maxwell")
+    found = study_results(STUDIES["main"], Results(tmp_path), "desk", 2)
+    table = provenance(found).blocks[1]
     listed = {row.entries[3].text for row in table.rows}
     assert listed == {f"records/{path.name}" for path in (tmp_path / "records").iterdir()}
     for row in table.rows:

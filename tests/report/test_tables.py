@@ -6,16 +6,27 @@ import pytest
 from synthetic import fill, measurements, record
 
 from sfo.evaluation.statistics import mean_interval
-from sfo.experiments import paper
+from sfo.experiments import blocks, paper
+from sfo.experiments.blocks import Table
+from sfo.experiments.measurement_tables import parameter_table, runtime_table
+from sfo.experiments.present import study_blocks
 from sfo.experiments.results import Results
 from sfo.experiments.studies import STUDIES
-from sfo.report.found import find_study, table
-from sfo.report.measured import parameter_table, runtime_table
-from sfo.report.tables import study_tables
+from sfo.experiments.study_results import study_results, table
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch):
+    """They take most of the time."""
+    monkeypatch.setattr(blocks, "png", lambda figure: b"")
+
+
+def study_tables(found):
+    return [block for block in study_blocks(found) if isinstance(block, Table)]
 
 
 def tables(results, study, seeds=1, scale="smoke"):
-    return study_tables(find_study(STUDIES[study], results, scale, seeds), results)
+    return study_tables(study_results(STUDIES[study], results, scale, seeds))
 
 
 def entry(made, row, column):
@@ -150,11 +161,11 @@ def test_seeds_without_a_finding_are_not_missing(tmp_path):
     """The main table may train more seeds of the models that are taken to other grids."""
     fill(tmp_path, "main", seeds=3, only=allen_cahn)
     results = fill(tmp_path, "zero-shot", only=allen_cahn)
-    found = find_study(STUDIES["zero-shot"], results, "smoke", 3)
+    found = study_results(STUDIES["zero-shot"], results, "smoke", 3)
     assert found.command.endswith("--seeds 1")
-    assert study_tables(found, results)[0].rows[0].entries[-1].text == "1"
+    assert study_tables(found)[0].rows[0].entries[-1].text == "1"
     assert {len(f.records) for (row, _), f in found.cells.items() if row == "allen_cahn"} == {1}
-    assert find_study(STUDIES["main"], results, "smoke", 3).seeds == 3
+    assert study_results(STUDIES["main"], results, "smoke", 3).seeds == 3
 
 
 def test_parameters_by_dimension(tmp_path):

@@ -4,8 +4,8 @@ import pytest
 from synthetic import fill
 
 from sfo.experiments.studies import STUDIES
-from sfo.report.found import find_study
-from sfo.report.verdict import paired_table, place_table, sentences
+from sfo.experiments.studies.verdict import paired_table, place_table, sentences
+from sfo.experiments.study_results import study_results
 
 OTHERS = ("svd_no", "fno", "deeponet")
 ERRORS = {
@@ -23,7 +23,7 @@ def main(tmp_path_factory):
         only=lambda cell: cell.row in ERRORS and cell.column in ERRORS[cell.row],
         error=lambda cell, run: ERRORS[cell.row][cell.column],
     )
-    return find_study(STUDIES["main"], results, "smoke", 1)
+    return study_results(STUDIES["main"], results, "smoke", 1)
 
 
 def test_wins_and_losses_with_their_factors(main):

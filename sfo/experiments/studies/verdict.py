@@ -6,10 +6,9 @@ from scipy import stats
 
 from sfo.evaluation.statistics import compare
 from sfo.experiments import paper
-from sfo.registry import BENCHMARKS
-from sfo.report.blocks import Entry, Row, Table, alike
-from sfo.report.found import Found, FoundStudy
-from sfo.report.tables import NOTHING, error_entry, plain_title
+from sfo.experiments.blocks import Entry, Row, Table, alike
+from sfo.experiments.present import NOTHING, error_entry
+from sfo.experiments.study_results import CellResults, StudyResults
 
 OURS = {"sfo": "SFO as in the paper", "sfo_recommended": "SFO as recommended"}
 """The columns that are SFO; each is compared with the other models, not with one another."""
@@ -56,7 +55,7 @@ class Standing:
         return _value(self.own) / rival if rival else float("inf")
 
 
-def standings(found: FoundStudy, column: str) -> list[Standing]:
+def standings(found: StudyResults, column: str) -> list[Standing]:
     """Of an SFO column, on the benchmarks where there is something to compare it with."""
     out = []
     for row in found.rows:
@@ -78,7 +77,7 @@ def published_standing(row: str) -> Standing:
     return Standing(row, entries.pop("sfo"), entries)
 
 
-def sentences(found: FoundStudy) -> list[str]:
+def sentences(found: StudyResults) -> list[str]:
     """How often SFO is best, and by how much it is not; then what the paper says."""
     complete = all(f.interval() is not None for f in found.cells.values())
     rest = "" if complete else ", of the cells at hand"
@@ -94,8 +93,8 @@ def sentences(found: FoundStudy) -> list[str]:
             f"{_benchmarks(len(places))}{rest}"
         )
         behind = [
-            f"{BENCHMARKS[s.row].title}, where it has {s.factor:.2f} times the error of "
-            f"{plain_title(s.rival)} ({_value(s.own):.3g} against "
+            f"{found.title(s.row)}, where it has {s.factor:.2f} times the error of "
+            f"{found.plain_title(s.rival)} ({_value(s.own):.3g} against "
             f"{_value(s.others[s.rival]):.3g} %)"
             for s in places
             if not s.best
@@ -109,7 +108,7 @@ def sentences(found: FoundStudy) -> list[str]:
     return out
 
 
-def place_table(found: FoundStudy) -> Table:
+def place_table(found: StudyResults) -> Table:
     """SFO's place beside the paper's, and whether the other models come in the same order."""
     by_row = {column: {s.row: s for s in standings(found, column)} for column in OURS}
     lines = []
@@ -123,13 +122,13 @@ def place_table(found: FoundStudy) -> Table:
             for column in OURS
         ]
         best = Entry(
-            f"{plain_title(rivals[0].rival)} {rivals[0].others[rivals[0].rival].text}"
+            f"{found.plain_title(rivals[0].rival)} {rivals[0].others[rivals[0].rival].text}"
             if rivals
             else "–",
-            published=f"{plain_title(theirs.rival)} {theirs.others[theirs.rival].text}",
+            published=f"{found.plain_title(theirs.rival)} {theirs.others[theirs.rival].text}",
         )
         order = _order(rivals[0], theirs) if rivals else NOTHING
-        lines.append(Row(BENCHMARKS[row].title, (*entries, best, order)))
+        lines.append(Row(found.title(row), (*entries, best, order)))
     columns = ("", *OURS.values(), "best other model, %", "order of the others, Kendall's τ")
     notes = (
         "A place is among the models that are not SFO and this one; in brackets, its error as a "
@@ -140,7 +139,7 @@ def place_table(found: FoundStudy) -> Table:
     return Table("SFO's place", columns, tuple(lines), notes)
 
 
-def paired_table(found: FoundStudy) -> Table:
+def paired_table(found: StudyResults) -> Table:
     """SFO as recommended against the best other model, sample by sample, seed by seed."""
     lines = []
     for s in standings(found, "sfo_recommended"):
@@ -153,14 +152,14 @@ def paired_table(found: FoundStudy) -> Table:
             )
             ratio = "–" if c.reduction is None else f"{1 - c.reduction:.2f}×"
             texts = (
-                plain_title(s.rival),
+                found.plain_title(s.rival),
                 str(seed),
                 f"{100 * c.difference:+.2g}{ends}",
                 ratio,
                 f"{100 * c.wins:.0f} % of {c.n}",
                 f"{c.p_value:.1g}",
             )
-            lines.append(Row(BENCHMARKS[s.row].title, tuple(Entry(text) for text in texts)))
+            lines.append(Row(found.title(s.row), tuple(Entry(text) for text in texts)))
     columns = (
         "",
         "best other",
@@ -178,7 +177,7 @@ def paired_table(found: FoundStudy) -> Table:
     return Table("SFO as recommended against the best other model", columns, tuple(lines), (note,))
 
 
-def _by_seed(found: Found) -> dict[int, list[float]]:
+def _by_seed(found: CellResults) -> dict[int, list[float]]:
     return {
         record.experiment.seed: record.errors.per_sample
         for record in found.records

@@ -22,7 +22,7 @@ def coefficients(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
 
 
 def transfer(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
-    """Test errors in per cent on other grids, without training anew.
+    """Test errors in percent on other grids, without training again.
 
     An SFO is taken to a grid in both ways that it knows, `rebuild` and `restrict`; where its
     modes do not fit, the cell is None. Other models have one way, `evaluate`.
@@ -59,7 +59,7 @@ def _solved_on(experiment: Experiment, n: int) -> bool:
     return experiment.data.file is None and n <= solver and solver % n == 0
 
 
-FINDINGS: dict[str, Callable[[Experiment, nn.Module], dict[str, Any]]] = {
+ANALYSES: dict[str, Callable[[Experiment, nn.Module], dict[str, Any]]] = {
     "coefficients": coefficients,
     "transfer": transfer,
 }

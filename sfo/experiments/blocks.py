@@ -1,9 +1,13 @@
-"""What a report is made of, whatever it is written in: `page` has the HTML, `markdown` the rest."""
+"""What a report is made of: studies give these blocks, and `sfo.report` writes them."""
 
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Union
+from typing import TYPE_CHECKING, Literal, Union
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Mark = Literal["", "best", "second"]
 
@@ -118,6 +122,18 @@ class Picture:
     name: str
     content: bytes
     caption: str
+
+
+def png(figure: "Figure") -> bytes:
+    """Without the library's version, so that the same numbers give the same bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def pictures(*drawn: tuple[str, "Figure | None", str]) -> list[Picture]:
+    """Names, figures and captions as pictures; a figure that is None has nothing to show."""
+    return [Picture(name, png(fig), caption) for name, fig, caption in drawn if fig is not None]
 
 
 @dataclass(frozen=True)

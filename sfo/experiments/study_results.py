@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sfo.evaluation.statistics import Interval, mean_interval
-from sfo.experiments.record import Finding, Record, RecordError, unseal
+from sfo.experiments.record import Analysis, Record, RecordError, unseal
 from sfo.experiments.results import Results, name
-from sfo.experiments.study import Cell, Study
+from sfo.experiments.study import Cell, Protocol, Study
+from sfo.experiments.titles import title, unbroken
 from sfo.training.config import Experiment, Scale
 
 Kept = TypeVar("Kept")
@@ -23,7 +24,7 @@ def percent(record: Record) -> float:
 
 
 @dataclass(frozen=True)
-class Found:
+class CellResults:
     """What there is for one cell.
 
     Args:
@@ -32,15 +33,15 @@ class Found:
         records: Of those runs that have one that can be trusted.
         failures: Why others have none, a sentence each.
         choice: The protocol that the trials have chosen.
-        findings: What else was measured on the trained models.
+        analyses: What else was measured on the trained models.
     """
 
     cell: Cell
     runs: tuple[Experiment, ...]
     records: tuple[Record, ...]
     failures: tuple[str, ...]
-    choice: dict[str, Any] | None
-    findings: tuple[Finding, ...] = ()
+    choice: Protocol | None
+    analyses: tuple[Analysis, ...] = ()
 
     def interval(self, value: Callable[[Record], float | None] = percent) -> Interval | None:
         """Mean over the seeds of a number of the Records; what is not finite is left out."""
@@ -54,7 +55,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class FoundStudy:
+class StudyResults:
     """What there is for a study at a scale.
 
     Args:
@@ -62,12 +63,14 @@ class FoundStudy:
         scale: Of its runs.
         seeds: The largest number of seeds that a cell has.
         cells: By row and column.
+        results: Where all of it comes from.
     """
 
     study: Study
     scale: Scale
     seeds: int
-    cells: dict[tuple[str, str], Found]
+    cells: dict[tuple[str, str], CellResults]
+    results: Results
 
     @property
     def rows(self) -> list[str]:
@@ -84,24 +87,36 @@ class FoundStudy:
         """What makes it."""
         return f"sfo reproduce {self.study.name} --scale {self.scale} --seeds {self.seeds}"
 
-    def at_hand(self) -> bool:
+    def available(self) -> bool:
         """Whether there is enough of it for a table: something to compare, where it compares.
 
         The paper's SFO is part of most studies, so its Records alone do not make one.
         """
-        if self.study.findings:
-            return any(found.findings for found in self.cells.values())
-        needed = 2 if self.study.name in COMPARING else 1
+        if self.study.analyses:
+            return any(found.analyses for found in self.cells.values())
         present = [row for (row, _), found in self.cells.items() if found.records or found.failures]
-        return any(present.count(row) >= needed for row in set(present))
+        return any(present.count(row) >= self.study.least_columns for row in set(present))
+
+    def title(self, name: str) -> str:
+        """The title of a row or a column: the study's, the registered one, or the name."""
+        return self.study.titles.get(name) or title(name)
+
+    def plain_title(self, name: str) -> str:
+        """The same, where no line is broken."""
+        return unbroken(self.title(name))
+
+    def measured(self, name: str) -> dict[str, Any] | None:
+        """A table of the results that was measured in one go, as params or runtime."""
+        return table(self.results, name)
+
+    def epoch_seconds(self, row: str, column: str) -> float | None:
+        """Seconds of a training epoch by the table runtime, if that has the row and the column."""
+        values = self.measured("runtime")
+        return None if values is None else values["seconds"].get(row, {}).get(column)
 
 
-COMPARING = ("basis", "glu", "index", "rank", "width", "tune", "subsample", "design")
-"""Studies of SFO against itself."""
-
-
-def find(cell: Cell, results: Results, kinds: Sequence[str] = ()) -> Found:
-    """What the results have for a cell; `kinds` are those of the study's findings."""
+def cell_results(cell: Cell, results: Results, kinds: Sequence[str] = ()) -> CellResults:
+    """What the results have for a cell; `kinds` are those of the study's analyses."""
     choice = trusted(cell.choice, results) if cell.tuned else None
     records, failures = [], []
     runs = trusted(cell.runs, results) or []
@@ -113,21 +128,21 @@ def find(cell: Cell, results: Results, kinds: Sequence[str] = ()) -> Found:
                 failures.append(f"seed {run.seed} diverged: its test error is not finite.")
         elif why := trusted(results.failure, run):
             failures.append(f"seed {run.seed} failed: {first_line(why)}")
-    kept = (trusted(results.finding, kind, run) for run in runs for kind in kinds)
-    findings = tuple(finding for finding in kept if finding is not None)
-    return Found(cell, tuple(runs), tuple(records), tuple(failures), choice, findings)
+    kept = (trusted(results.analysis, kind, run) for run in runs for kind in kinds)
+    analyses = tuple(analysis for analysis in kept if analysis is not None)
+    return CellResults(cell, tuple(runs), tuple(records), tuple(failures), choice, analyses)
 
 
-def find_study(study: Study, results: Results, scale: Scale, seeds: int) -> FoundStudy:
+def study_results(study: Study, results: Results, scale: Scale, seeds: int) -> StudyResults:
     """What the results have for a study, `seeds` being the most that any cell may have.
 
-    Seeds that no cell has are left out. A study of findings has those with one: others may have
+    Seeds that no cell has are left out. A study of analyses has those with one: others may have
     trained more seeds of the same cells.
     """
 
-    def cells(seeds: int) -> dict[tuple[str, str], Found]:
+    def cells(seeds: int) -> dict[tuple[str, str], CellResults]:
         return {
-            (cell.row, cell.column): find(cell, results, study.findings)
+            (cell.row, cell.column): cell_results(cell, results, study.analyses)
             for cell in study.cells(scale, seeds)
         }
 
@@ -135,10 +150,12 @@ def find_study(study: Study, results: Results, scale: Scale, seeds: int) -> Foun
     most = [
         kept.experiment.seed - found.cell.experiment.seed
         for found in every.values()
-        for kept in (found.findings if study.findings else found.records)
+        for kept in (found.analyses if study.analyses else found.records)
     ]
     present = max(most, default=0) + 1
-    return FoundStudy(study, scale, present, every if present == seeds else cells(present))
+    return StudyResults(
+        study, scale, present, every if present == seeds else cells(present), results
+    )
 
 
 def scales(records: Iterable[Record]) -> dict[Scale, int]:

@@ -5,9 +5,10 @@ from statistics import fmean
 from typing import Any
 
 from sfo.experiments import paper
+from sfo.experiments.blocks import Entry, Row, Table, ranked
+from sfo.experiments.studies.cells import MODEL_TITLES
+from sfo.experiments.titles import title
 from sfo.registry import BENCHMARKS
-from sfo.report.blocks import Entry, Row, Table, ranked
-from sfo.report.tables import title
 
 
 def parameter_table(values: Mapping[str, Any]) -> Table:
@@ -16,7 +17,7 @@ def parameter_table(values: Mapping[str, Any]) -> Table:
     columns = _union(counts)
     lines = [
         Row(
-            BENCHMARKS[benchmark].title,
+            title(benchmark),
             tuple(Entry(_count(row.get(column)), row.get(column)) for column in columns),
         )
         for benchmark, row in counts.items()
@@ -29,11 +30,11 @@ def parameter_table(values: Mapping[str, Any]) -> Table:
         for column in columns:
             known = [n for b in benchmarks if (n := counts[b].get(column)) is not None]
             mean = fmean(known) if len(known) == len(benchmarks) else None
-            theirs = paper.PARAMETERS[n_dim].get(column)
+            theirs = paper.PARAMETERS.get(n_dim, {}).get(column)
             text = "" if theirs is None else _count(theirs)
             entries.append(Entry(_count(mean), mean, published=text))
         lines.append(Row(f"Mean in {n_dim}D", tuple(entries)))
-    return Table("Parameters", ("", *map(title, columns)), tuple(lines))
+    return Table("Parameters", ("", *map(_column, columns)), tuple(lines))
 
 
 def runtime_table(values: Mapping[str, Any]) -> Table:
@@ -47,18 +48,22 @@ def runtime_table(values: Mapping[str, Any]) -> Table:
             Entry(_time(row, column), row.get(column), _time(theirs, column, missing=""))
             for column in columns
         ]
-        lines.append(Row(BENCHMARKS[benchmark].title, tuple(ranked(entries))))
+        lines.append(Row(title(benchmark), tuple(ranked(entries))))
     note = (
         f"Medians of {values['rounds']} rounds at the {values['scale']} scale; in brackets, as a "
         "multiple of SFO's on the same benchmark."
     )
-    return Table("Seconds per epoch", ("", *map(title, columns)), tuple(lines), (note,))
+    return Table("Seconds per epoch", ("", *map(_column, columns)), tuple(lines), (note,))
 
 
 def dimension(benchmark: str) -> int:
     """Axes of a benchmark's grid."""
     kind = BENCHMARKS[benchmark]
     return len(kind.grid(kind.scale("smoke")).shape)
+
+
+def _column(name: str) -> str:
+    return MODEL_TITLES.get(name) or title(name)
 
 
 def _union(table: Mapping[str, Mapping[str, Any]]) -> list[str]:

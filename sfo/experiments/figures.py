@@ -1,0 +1,117 @@
+"""What the figures of studies have in common: panels, legends, curves and logarithmic axes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from sfo.evaluation.statistics import Interval
+from sfo.experiments.study_results import StudyResults
+from sfo.experiments.titles import title
+
+COLOURS = (*(f"C{k}" for k in range(10)), "black")
+PAPER: dict[str, Any] = dict(color="0.55", label="paper")
+"""The paper's numbers, in every figure."""
+MARKERS = "osD^vP*Xph<"
+
+
+def panels(rows: Sequence[str], height: float = 2.6) -> tuple[Figure, dict[str, Axes]]:
+    """A panel for each benchmark, three in a line."""
+    across = min(3, len(rows))
+    down = -(-len(rows) // across)
+    figure = Figure(figsize=(1.2 + 3.1 * across, height * down + 0.5), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False)
+    for axes in grid.flat[len(rows) :]:
+        axes.set_axis_off()
+    for row, axes in zip(rows, grid.flat, strict=False):
+        axes.set_title(title(row), fontsize="medium")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, dict(zip(rows, grid.flat, strict=False))
+
+
+def legend(figure: Figure, axes: Mapping[str, Axes]) -> None:
+    """One for all panels, each label once."""
+    handles: dict[str, Artist] = {}
+    for one in axes.values():
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside lower center",
+        ncols=2 * min(3, len(axes)),
+        frameon=False,
+        fontsize="small",
+    )
+
+
+def filled_rows(found: StudyResults, intervals: Mapping[tuple[str, str], Interval]) -> list[str]:
+    """Those with an interval in any column."""
+    filled = {row for row, _ in intervals}
+    return [row for row in found.rows if row in filled]
+
+
+def intervals_of(found: StudyResults) -> dict[tuple[str, str], Interval]:
+    """Of the cells that have a number."""
+    known = ((place, f.interval()) for place, f in found.cells.items())
+    return {place: interval for place, interval in known if interval is not None}
+
+
+def draw_curve(axes: Axes, points: Mapping[int, Interval], label: str, colour: str) -> None:
+    """Means, with intervals where there are some."""
+    xs = sorted(points)
+    means = [points[x].mean for x in xs]
+    widths = [points[x].half_width or 0 for x in xs]
+    axes.errorbar(xs, means, widths, fmt="o-", ms=4, capsize=2, color=colour, label=label)
+
+
+def draw_error_bars(axes: Axes, points: Sequence[tuple[Interval, int]]) -> None:
+    """Means at their heights, with intervals where there are some."""
+    means = [interval.mean for interval, _ in points]
+    widths = [interval.half_width or 0 for interval, _ in points]
+    heights = [y for _, y in points]
+    axes.errorbar(means, heights, xerr=widths, fmt="o", ms=5, capsize=2, color="C0", label="here")
+
+
+def log_axes(axes: Axes, which: str) -> None:
+    """Logarithmic, with ticks that do not run into one another; call it when all is drawn."""
+    for letter in which:
+        axis = axes.xaxis if letter == "x" else axes.yaxis
+        axes.set(**{f"{letter}scale": "log"})
+        low, high = axis.get_view_interval()
+        subs = (1, 2, 5) if high < 30 * low else (1, 3) if high < 300 * low else (1,)
+        # Between 60 and 105 there is one power of ten, and none of its double or fivefold.
+        narrow = high < 4 * low
+        axis.set_major_locator(
+            MaxNLocator(5, steps=[1, 2, 5, 10]) if narrow else LogLocator(subs=subs)
+        )
+        axis.set_major_formatter(FuncFormatter(_short))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _short(value: float, position: int) -> str:
+    """200k, 5M, 0.02."""
+    for unit, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
+
+
+def log_limits(axes: Axes, intervals: Sequence[Interval], others: Sequence[float]) -> None:
+    """Around all means, and around the intervals as far as a third and three times of the means.
+
+    An interval of few seeds may be wide, or reach zero, which has no logarithm.
+    """
+    means = [m for m in (*(i.mean for i in intervals), *others) if m > 0]
+    if means:
+        low, high = min(means), max(means)
+        ends = [i.mean + sign * (i.half_width or 0) for i in intervals for sign in (-1, 1)]
+        axes.set_xlim(
+            max(low / 3, min([low / 1.6, *(0.9 * end for end in ends)])),
+            min(high * 3, max([high * 1.6, *(1.1 * end for end in ends)])),
+        )
+    log_axes(axes, "x")
