@@ -10,7 +10,7 @@ import pytest
 import sfo
 
 ROOT = Path(sfo.__file__).parent
-CORE = {"registry", "shapes", "grid", "fft", "spectral_mix", "allocator"}
+CORE = {"registry", "shapes", "grid", "fft", "spectral_mix", "allocator", "plugins"}
 MAY_IMPORT = {
     "bases": set(),
     "pdes": set(),
