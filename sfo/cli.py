@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 
 import sfo
+from sfo import plugins
 from sfo.commands import data, studies, training
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
@@ -116,6 +117,7 @@ def names(model: Annotated[str | None, tyro.conf.Positional] = None) -> None:
         for parameter in inspect.signature(MODELS[model]).parameters.values():
             print(parameter)
         return
+    plugins.load_installed()
     print(f"sfo {sfo.__version__}")
     print(f"bases:      {', '.join(BASES.names())}")
     print(f"models:     {', '.join(MODELS.names())}")
@@ -162,6 +164,28 @@ def model_settings(arguments: list[str]) -> list[str]:
     return out
 
 
+def plugin_options(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The values of `--plugin`, an option of every command, and the other arguments.
+
+    Example:
+        >>> plugin_options(["train", "--plugin", "mine.py", "--seed", "1", "--plugin=other"])
+        (['mine.py', 'other'], ['train', '--seed', '1'])
+    """
+    found, others, rest = [], [], list(arguments)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if name != "--plugin":
+            others.append(word)
+            continue
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise ValueError("`--plugin` needs a Python file or a module, as --plugin mine.py.")
+            value = rest.pop(0)
+        found.append(value)
+    return found, others
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; what is wrong with its input is said in one line, with exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -171,10 +195,14 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"sfo {sfo.__version__}")
         return
     try:
+        named, arguments = plugin_options(arguments)
+        plugins.load_all(named)
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS,
             prog="sfo",
-            description="The Spectral Filtering Operator. Add --debug to see a full traceback.",
+            description="The Spectral Filtering Operator. Every command takes --plugin FILE or "
+            "MODULE, which registers models, benchmarks and bases of your own, and --debug, to see "
+            "a full traceback.",
             args=model_settings(arguments) or ["--help"],
         )
     except (ValueError, OSError) as error:

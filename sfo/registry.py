@@ -1,4 +1,7 @@
-"""Names for the things that users pick by name: bases, models, benchmarks, metrics and studies."""
+"""Names for the things that users pick by name: bases, models, benchmarks, metrics and studies.
+
+Users' own modules register theirs, see `sfo.plugins`.
+"""
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
@@ -27,18 +30,22 @@ class Registry(Generic[T]):
         self._entries: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorator that files what it decorates under `name`."""
-        if name in self._entries:
-            raise ValueError(f"{self.kind} {name!r} is registered already.")
+        """Decorator that files what it decorates under `name`.
+
+        A name is given once; the same class or function, defined again as in a notebook, takes
+        the place of the former one.
+        """
 
         def file(entry: T) -> T:
+            if name in self._entries and _home(self._entries[name]) != _home(entry):
+                raise ValueError(f"{self.kind} {name!r} is registered already.")
             self._entries[name] = entry
             return entry
 
         return file
 
     def __getitem__(self, name: str) -> T:
-        if name in self._entries:
+        if name in self:
             return self._entries[name]
         message = f"Unknown {self.kind} {name!r}; known: {', '.join(self.names())}."
         close = get_close_matches(str(name), self.names(), n=1)
@@ -47,6 +54,10 @@ class Registry(Generic[T]):
         raise ValueError(message)
 
     def __contains__(self, name: object) -> bool:
+        if name not in self._entries:
+            from sfo import plugins
+
+            plugins.load_installed()
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
@@ -61,8 +72,15 @@ class Registry(Generic[T]):
         return list(self._entries)
 
 
+def _home(entry: Any) -> tuple[str, str]:
+    """Where a class or function, or the class of an object, is defined."""
+    kind = entry if hasattr(entry, "__qualname__") else type(entry)
+    return kind.__module__, kind.__qualname__
+
+
 BASES: Registry[Callable[..., Any]] = Registry("basis")
-MODELS: Registry[type] = Registry("model")
+MODELS: Registry[Any] = Registry("model")
+"""Classes, or functions that give an `nn.Module`, see `sfo.models.build.build_model`."""
 BENCHMARKS: Registry[Any] = Registry("benchmark")
 METRICS: Registry[Any] = Registry("metric")
 STUDIES: Registry[Any] = Registry("study")

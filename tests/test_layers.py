@@ -17,6 +17,7 @@ CORE = {
     "factored_mix",
     "fft",
     "grid",
+    "plugins",
     "registry",
     "shapes",
     "spectral_mix",

@@ -51,9 +51,15 @@ def show_run(path: Path) -> None:
     from sfo.training.folder import RunFolder
 
     experiment = RunFolder(path).experiment()
+    own = experiment.data.arrays
+    if own is None:
+        size = str(experiment.data.scale)
+    else:
+        points = " × ".join(map(str, own.grid["shape"]))
+        size = f"{own.samples} samples of your own, {points} points, SHA-256 {own.sha256[:16]}…"
     print(
         f"{experiment.model.name} ({experiment.model.preset}) on {experiment.data.benchmark}, "
-        f"{experiment.data.scale}, seed {experiment.seed}",
+        f"{size}, seed {experiment.seed}",
     )
     metrics = path / "metrics.jsonl"
     rows = (

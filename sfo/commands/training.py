@@ -3,19 +3,20 @@
 import dataclasses
 import json
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
 import numpy as np
 import tyro
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from sfo import plugins
+from sfo.commands.choosing import Chosen, choose
 from sfo.commands.console import plain_console
 from sfo.commands.data import Options, parse_options
 from sfo.data.pairs import Part, Scheme
 from sfo.training.config import Experiment, TrainConfig
+from sfo.training.folder import new_folder
 
 RunPath = Annotated[Path, tyro.conf.Positional]
 
@@ -37,19 +38,23 @@ TrainFlags: Any = _flags()
 
 
 def train(
-    benchmark: str = "allen_cahn",
-    model: str = "sfo",
-    preset: Literal["paper", "recommended", "default"] = "paper",
-    scale: Literal["smoke", "desk", "paper"] = "desk",
-    seed: int = 0,
+    benchmark: str | None = None,
+    model: str | None = None,
+    preset: Literal["paper", "recommended", "default"] | None = None,
+    scale: Literal["smoke", "desk", "paper"] | None = None,
+    seed: int | None = None,
     out: Path | None = None,
+    memory: bool = False,
     config: Path | None = None,
     setting: Options = [],  # noqa: B006
+    data: Path | None = None,
+    periodic: bool = False,
+    validation: float | None = None,
     samples: int | None = None,
-    data_seed: int = 0,
-    scheme: Scheme = "default",
+    data_seed: int | None = None,
+    scheme: Scheme | None = None,
     stride: int | None = None,
-    time_stride: int = 1,
+    time_stride: int | None = None,
     file: str | None = None,
     option: Options = [],  # noqa: B006
     accelerator: str = "auto",
@@ -58,29 +63,37 @@ def train(
     strategy: str = "auto",
     training: Annotated[TrainFlags, tyro.conf.OmitArgPrefixes] = TrainFlags(),  # noqa: B008
 ) -> None:
-    """Train a model on a benchmark, evaluate it, and write a Record.
+    """Train a model on a benchmark or on data of your own, evaluate it, and write a Record.
 
     Examples:
     sfo train --benchmark allen_cahn --model sfo --model.n-modes 16 --scale desk --seed 0
+    sfo train --data mine.npz --out runs/mine
     sfo train --benchmark shallow_water --model fno --epochs 50 --learning-rate 2e-3
-    sfo train --config run.json --out runs/mine
+    sfo train --config run.json --seed 1 --out runs/mine
     torchrun --nproc-per-node 2 -m sfo train --benchmark maxwell --devices 2
 
     Args:
-        benchmark: The data; `sfo list` names the benchmarks.
-        model: The model; `sfo list` names the models.
-        preset: The paper's settings for the benchmark, our recommended ones, or the defaults.
-        scale: Size of the data and length of the training.
-        seed: Of the weights and the order of samples.
+        benchmark: The benchmark, allen_cahn if left out; `sfo list` names them.
+        model: The model, sfo if left out; `sfo list` names them.
+        preset: The paper's settings for its benchmarks, our recommended ones, or the model's
+            defaults; if left out, the paper's where it has some, else the recommended ones.
+        scale: Size of the data and length of the training, desk if left out.
+        seed: Seed of the weights and the order of samples, 0 if left out.
         out: The run's folder; if left out, a new one in runs/.
-        config: A JSON file with the whole experiment; all other choices are then left out.
+        memory: Also measure the memory of a training step, in a process of its own.
+        config: A JSON file with the whole experiment, which other options change.
         setting: A setting of the model as name=value; --model.NAME VALUE is the same.
+        data: Data of your own: .npz or HDF5 with the arrays a and u (sample, channel, *grid),
+            or an HDF5 file of trajectories in The Well's or the benchmarks' layout.
+        periodic: Whether the arrays of --data are periodic.
+        validation: Share of the samples of --data that select the best epoch, 0.1 if left out;
+            as many are reported.
         samples: Samples in all; as many as the scale says if left out.
-        data_seed: Of the data.
+        data_seed: Seed of the data, 0 if left out.
         scheme: How samples are divided; paper is 90/10 %, selected and reported on the same.
         stride: Take every stride-th stored point.
         time_stride: Take every time_stride-th frame.
-        file: A data file to use instead of a generated one.
+        file: A data file of the benchmark to use instead of a generated one.
         option: An option of the benchmark or a constant of its equation, as name=value.
         accelerator: As Lightning Fabric has it: auto, cpu, cuda, mps.
         devices: Processes on this machine.
@@ -88,37 +101,35 @@ def train(
         strategy: auto or ddp: the whole model in every process; fsdp: a part of each weight.
         training: How to train; left out, as the benchmark's protocol at this scale has it.
     """
-    chosen = {k: v for k, v in dataclasses.asdict(training).items() if v is not None}
-    if config is not None:
-        if chosen or setting or option:
-            raise ValueError("`--config` holds the whole experiment; leave out other choices.")
-        experiment = Experiment.load(config)
-    else:
-        experiment = Experiment.of(
-            benchmark,
-            model,
-            scale=scale,
-            seed=seed,
-            preset=preset,
-            settings=parse_options(setting),
-            data=dict(
-                samples=samples,
-                seed=data_seed,
-                scheme=scheme,
-                stride=stride,
-                time_stride=time_stride,
-                file=file,
-                options=parse_options(option),
-            ),
-            train=chosen,
-        )
-    folder = out or _new_folder(experiment)
+    chosen = Chosen(
+        benchmark=benchmark,
+        scale=scale,
+        model=model,
+        preset=preset,
+        settings=parse_options(setting),
+        seed=seed,
+        data=dict(
+            samples=samples,
+            seed=data_seed,
+            scheme=scheme,
+            stride=stride,
+            time_stride=time_stride,
+            file=file,
+            options=parse_options(option) or None,
+        ),
+        train={k: v for k, v in dataclasses.asdict(training).items() if v is not None},
+        periodic=periodic,
+        validation=validation,
+    )
+    experiment, arrays = choose(chosen, config, data)
+    folder = out or new_folder(experiment)
     fabric = dict(accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy)
-    _run(experiment, folder, resume=False, **fabric)
+    _run(experiment, folder, arrays=arrays, resume=False, memory=memory, **fabric)
 
 
 def resume(
     run: RunPath,
+    data: Path | None = None,
     accelerator: str = "auto",
     devices: int = 1,
     num_nodes: int = 1,
@@ -130,11 +141,13 @@ def resume(
 
     Args:
         run: The run's folder.
+        data: The data of your own that the run was begun with, if they are elsewhere now.
         accelerator: As Lightning Fabric has it.
         devices: Processes on this machine.
         num_nodes: Machines.
         strategy: auto, ddp or fsdp; it need not be the one that the run was begun with.
     """
+    from sfo.experiments.run import run_arrays
     from sfo.training.folder import RunFolder
 
     experiment = RunFolder(run).experiment()
@@ -142,13 +155,15 @@ def resume(
         print(f"{run} is finished; see `sfo show {run}`.")
         return
     fabric = dict(accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy)
-    _run(experiment, run, resume=True, **fabric)
+    arrays = run_arrays(RunFolder(run), experiment, data)
+    _run(experiment, run, arrays=arrays, resume=True, **fabric)
 
 
 def evaluate(
     run: RunPath,
     grid: int | None = None,
     file: Path | None = None,
+    data: Path | None = None,
     split: Part = "test",
     json_out: Path | None = None,
 ) -> None:
@@ -158,46 +173,61 @@ def evaluate(
     sfo evaluate runs/ac
     sfo evaluate runs/ac --grid 128
     sfo evaluate runs/ac --file 1D_Allen-Cahn_0.0001_5.hdf5
+    sfo evaluate runs/mine --data other.npz
 
     Args:
         run: The run's folder.
         grid: Evaluate on another number of points along each axis, without training.
-        file: Evaluate on the samples of a data file.
-        split: Which samples.
+        file: Evaluate on the samples of a data file of the run's benchmark.
+        data: Evaluate on all samples of other data of your own, with the run's channels.
+        split: Which samples of the run's data.
         json_out: Also write all numbers to this file.
     """
     from sfo.experiments.run import evaluate_run
 
-    errors, pairs = evaluate_run(run, points=grid, file=file, part=split)
+    errors, pairs = evaluate_run(run, points=grid, file=file, data=data, part=split)
     shape = " × ".join(map(str, pairs.grid.shape))
-    print_errors(
-        errors, f"{run}: {len(pairs)} {split} samples of {pairs.benchmark}, {shape} points"
-    )
+    which = "" if data is not None else f"{split} "
+    print_errors(errors, f"{run}: {len(pairs)} {which}samples of {pairs.benchmark}, {shape} points")
     if json_out is not None:
         json_out.parent.mkdir(parents=True, exist_ok=True)
         json_out.write_text(json.dumps(dict(errors), indent=1) + "\n")
 
 
-def predict(run: RunPath, inputs: RunPath, out: Path = Path("prediction.npy")) -> None:
+def predict(
+    run: RunPath,
+    inputs: RunPath,
+    out: Path = Path("prediction.npy"),
+    picture: Path | None = None,
+) -> None:
     """Apply a run's best model to inputs of your own.
 
-    Example: sfo predict runs/ac input.npy --out prediction.npy
+    Example: sfo predict runs/ac input.npy --out prediction.npy --picture prediction.png
 
     Args:
         run: The run's folder.
-        inputs: A .npy file (sample, channel, *grid), or one sample without the first axis.
+        inputs: A .npy file (sample, channel, *grid), or one sample without the first axis; or a
+            .npz or HDF5 file with such an array `a`.
         out: Where the predictions go, as .npy.
+        picture: Also draw inputs and predictions of the first samples.
     """
+    from sfo.data.sources import load_inputs
+    from sfo.evaluation.answers import answer_figure
     from sfo.experiments.run import predict_run
+    from sfo.training.folder import RunFolder
 
-    try:
-        a = np.load(inputs, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{inputs} is not a .npy file of numbers: {error}") from error
+    a = load_inputs(inputs)
     u = predict_run(run, a)
     out.parent.mkdir(parents=True, exist_ok=True)
     np.save(out, u)
     print(f"{tuple(a.shape)} → {tuple(u.shape)}: {out}")
+    if picture is not None:
+        shape = RunFolder(run).data_shape()
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        answer_figure(a, u, shape.grid, shape.times, shape.names, shape.inputs).savefig(
+            picture, dpi=110
+        )
+        print(f"Picture: {picture}")
 
 
 def print_errors(errors: Any, title: str) -> None:
@@ -212,65 +242,28 @@ def print_errors(errors: Any, title: str) -> None:
     console.print(table)
 
 
-def _new_folder(experiment: Experiment) -> Path:
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    name = f"{experiment.data.benchmark}-{experiment.model.name}-{experiment.seed}-{stamp}"
-    return Path("runs") / name
-
-
 def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
     from sfo.allocator import keep_freed_blocks
+    from sfo.experiments.progress import training_bar
     from sfo.experiments.run import run
-    from sfo.training.fit import Status
     from sfo.training.signals import Stopped
 
     keep_freed_blocks()
     # Of several processes, the first speaks.
     is_first = rank_zero_only.rank == 0  # type: ignore[attr-defined]
-    columns = (
-        TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
-        BarColumn(),
-        TextColumn("loss {task.fields[loss]}  validation {task.fields[validation]}"),
-        TextColumn("{task.fields[pace]}  {task.fields[left]} left"),
-    )
     console = plain_console(stderr=True, quiet=not is_first)
     title = f"{experiment.model.name} on {experiment.data.benchmark} → {folder}"
     console.print(title, soft_wrap=True)
-    with Progress(*columns, console=console, transient=True) as bar:
-        unknown: dict[str, Any] = dict(
-            epoch=0, epochs="?", loss="–", validation="–", pace="", left="?"
-        )
-        task = bar.add_task("train", total=None, **unknown)
-
-        def show(status: Status) -> None:
-            bar.update(
-                task,
-                completed=status.step,
-                total=status.steps,
-                epoch=status.epoch + 1,
-                epochs=status.epochs,
-                loss=f"{100 * status.loss:.3g} %",
-                validation="–" if status.validation is None else f"{100 * status.validation:.3g} %",
-                pace=f"{status.samples_per_second:.0f} samples/s",
-                left=_duration(status.seconds_left),
-            )
-
-        try:
-            record = run(experiment, folder, progress=show, **how)
-        except Stopped as stop:
-            bar.stop()
-            saved = f"Stopped by {stop.signal.name} and saved. Go on: sfo resume {folder}"
-            console.print(saved, soft_wrap=True)
-            raise
+    try:
+        with training_bar(console) as show:
+            record = run(experiment, folder, progress=show, plugins=plugins.loaded(), **how)
+    except Stopped as stop:
+        saved = f"Stopped by {stop.signal.name} and saved. Go on: sfo resume {folder}"
+        console.print(saved, soft_wrap=True)
+        raise
     if not is_first:
         return
     print_errors(record.errors, f"{folder}: test errors, best epoch {record.best_epoch + 1}")
-    print(f"Record, metrics, checkpoints, predictions.png: {folder}")
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"
+    print(f"Record, metrics, checkpoints, predictions.png, model: {folder}")

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -104,7 +104,7 @@ class Arrays:
         for label, rows in (("a", self.a), ("u", self.u)):
             first = 0
             for chunk in rows.chunks():
-                check_finite(label, chunk, first, self.path)
+                check_finite(label, chunk, range(first, first + len(chunk)), self.path)
                 digest.update(chunk.contiguous().numpy().astype("<f4", copy=False).data)
                 first += len(chunk)
         return digest.hexdigest()
@@ -123,22 +123,6 @@ class Arrays:
             self.inputs,
             self.name,
         )
-
-    def described_by(
-        self,
-        grid: Grid,
-        times: tuple[float, ...],
-        names: tuple[str, ...],
-        inputs: tuple[str, ...],
-    ) -> "Arrays":
-        """These arrays with the meaning that a run gives to its own, maybe on other points."""
-        if self.grid.n_dim != grid.n_dim or self.u.shape[1] != len(names) * len(times):
-            raise ValueError(
-                f"`u` must have {len(names) * len(times)} channels on {grid.n_dim} axes, as the "
-                f"run was trained with, got the shape {tuple(self.u.shape)}."
-            )
-        grid = replace(grid, shape=tuple(self.a.shape[2:]))
-        return replace(self, grid=grid, times=times, names=names, inputs=inputs)
 
 
 def share_split(n_samples: int, validation: float = 0.1) -> Split:
@@ -210,15 +194,25 @@ def check_shapes(a: Rows, u: Rows) -> None:
         )
 
 
-def check_finite(label: str, values: Tensor, first: int = 0, path: Path | None = None) -> None:
-    """Refuse NaN and infinity, by the sample and the place where they are first met."""
+def check_finite(
+    label: str, values: Tensor, ids: Sequence[int] | None = None, path: Path | None = None
+) -> None:
+    """Refuse NaN and infinity, by the sample and the place where they are first met.
+
+    Args:
+        label: What the values are called.
+        values: Some samples.
+        ids: Their numbers in the file or array; None: 0, 1, ….
+        path: The file.
+    """
     good = values.isfinite()
     if bool(good.all()):
         return
     sample, channel, *point = (~good).nonzero()[0].tolist()
     where = "" if path is None else f" in {path}"
+    name = sample if ids is None else ids[sample]
     raise ValueError(
-        f"Sample {first + sample} of `{label}`{where} holds NaN or infinity, first in channel "
+        f"Sample {name} of `{label}`{where} holds NaN or infinity, first in channel "
         f"{channel} at the point {tuple(point)}; leave it out or repair it."
     )
 

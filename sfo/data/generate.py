@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from filelock import FileLock
 
+from sfo import plugins
 from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.hdf5 import DataFile, DataFileError, Header, Sample, write
 
@@ -156,7 +157,8 @@ def _solve_missing(
                 progress(done, samples)
 
     report()
-    if workers == 1 or len(missing) <= 1:
+    # A benchmark of a notebook is known to this process alone.
+    if workers == 1 or len(missing) <= 1 or not plugins.importable(type(recipe.benchmark)):
         for chunk in missing:
             _make_part(recipe, parts, chunk)
             report(chunk)
@@ -189,7 +191,8 @@ def _drive_worker(
     """
     # What the worker is to import lies where we found it.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", "from sfo.data.generate import work; work()"]
+    program = "from sfo.data.generate import work; work()"
+    command = [sys.executable, "-c", program, *plugins.loaded()]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     ) as worker:
@@ -221,6 +224,7 @@ def work() -> None:
     """The life of a worker: solve the chunks named on stdin, and name them when done."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # What libraries print must not be taken for answers.
+    plugins.load_all(sys.argv[1:])
     recipe, parts = pickle.load(sys.stdin.buffer)
     # Ctrl-C in a terminal reaches every process; the parent decides when we end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sfo.data.arrays import check_finite
 from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.generate import Progress, generate
 from sfo.data.hdf5 import DataFile
@@ -146,4 +147,8 @@ def file_pairs(
         inputs = known.inputs if inputs is None else inputs
         n_input = known.n_input if n_input is None else n_input
     ids = file_split(file, scheme).ids(part)
-    return pairs(file[ids], inputs=inputs, n_input=n_input or 1, benchmark=file.benchmark)
+    made = pairs(file[ids], inputs=inputs, n_input=n_input or 1, benchmark=file.benchmark)
+    # Here, and not as a loss that is no longer a number.
+    for label, values in (("a", made.a), ("u", made.u)):
+        check_finite(label, values, ids, file.path)
+    return made

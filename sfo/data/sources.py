@@ -122,3 +122,25 @@ def _trajectories(path: Path, n_input: int, known: dict[str, Any]) -> Arrays:
         return Rows(shape, lambda ids: getattr(pairs(file[ids], n_input=n_input), which))
 
     return Arrays(read("a"), read("u"), first.grid, first.times, first.names, first.inputs, **known)
+
+
+def load_inputs(path: str | os.PathLike[str]) -> np.ndarray:
+    """The array of a .npy file, or `a` of a .npz or HDF5 file."""
+    path = Path(path)
+    try:
+        if path.suffix != ".npy" and h5py.is_hdf5(path):
+            with h5py.File(path, "r") as file:
+                return _dataset(file, "a")[()] if "a" in file else _no_inputs(path, list(file))
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(
+            f"{path} is not a .npy file of numbers, nor a .npz or HDF5 file: {error}"
+        ) from error
+    if isinstance(found, np.ndarray):
+        return found
+    with found:
+        return found["a"] if "a" in found else _no_inputs(path, list(found))
+
+
+def _no_inputs(path: Path, found: list[str]) -> np.ndarray:
+    raise ValueError(f"{path} must hold the array `a`, got {', '.join(found) or 'nothing'}.")

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from sfo import plugins
 from sfo.evaluation.errors import evaluating, to_model
 from sfo.shapes import Field
 
@@ -54,13 +55,16 @@ class Cost:
     threads: int
 
 
-def measure_cost(model: nn.Module, a: Field, u: Field, *, repeats: int = 5) -> Cost:
+def measure_cost(
+    model: nn.Module, a: Field, u: Field, *, repeats: int = 5, memory: bool = True
+) -> Cost:
     """Everything in `Cost`, measured on copies: the model stays as it is.
 
     Args:
         model: On the device to measure.
         a, u: One batch of inputs and solutions. Their values do not matter.
         repeats: How often a step is timed, after one that is not.
+        memory: Also measure the memory, which on a CPU starts a process and takes seconds.
     """
     if len(a) != len(u) or len(a) < 1 or repeats < 1:
         raise ValueError(
@@ -82,7 +86,7 @@ def measure_cost(model: nn.Module, a: Field, u: Field, *, repeats: int = 5) -> C
         real_parameters=count_parameters(model, complex_counts=2),
         flops=flops / len(a),
         training_flops=count_flops(step) / len(a),
-        training_memory=training_memory(model, a, u),
+        training_memory=training_memory(model, a, u) if memory else None,
         training_seconds=training_seconds,
         samples_per_second=len(a) / seconds,
         batch_size=len(a),
@@ -172,7 +176,8 @@ def training_memory(model: nn.Module, a: Field, u: Field) -> int | None:
     gradients, the moments of Adam and all scratch space count. On a GPU it is what torch
     allocates. On a CPU it is the growth of the resident memory of a fresh process, in which every
     tensor has pages of its own, so scratch space of other libraries counts as well and holes in
-    the heap do not. None on other devices, and where the system does not tell (not Linux).
+    the heap do not. None on other devices, where the system does not tell (not Linux), and, with
+    a warning, for a model whose class a fresh process cannot import.
     """
     a, u = to_model(model, a), to_model(model, u)
     if a.device.type == "cuda":
@@ -183,10 +188,22 @@ def training_memory(model: nn.Module, a: Field, u: Field) -> int | None:
         return torch.cuda.max_memory_allocated(a.device) - before
     if a.device.type != "cpu" or not Path("/proc/self/clear_refs").exists():
         return None
+    unknown = [type(part) for part in model.modules() if not plugins.importable(type(part))]
+    if unknown:
+        warnings.warn(
+            f"The memory of a training step is left out: it is measured in a fresh process, where "
+            f"{unknown[0].__name__} is not known because a notebook or script defines it; put it "
+            "into a module or a plugin.",
+            stacklevel=2,
+        )
+        return None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "step.pt")
         torch.save((model, a, u, torch.get_num_threads()), path)
-        program = "import sys; from sfo.evaluation import cost; cost._print_growth(sys.argv[1])"
+        program = (
+            "import sys; from sfo import plugins; plugins.load_all(sys.argv[2:]); "
+            "from sfo.evaluation import cost; cost._print_growth(sys.argv[1])"
+        )
         environment = {
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             # Have glibc map every tensor apart and give it back when it is freed. Left alone it
@@ -194,7 +211,7 @@ def training_memory(model: nn.Module, a: Field, u: Field) -> int | None:
             "MALLOC_MMAP_THRESHOLD_": "65536",
         }
         child = subprocess.run(
-            [sys.executable, "-c", program, str(path)],
+            [sys.executable, "-c", program, str(path), *plugins.loaded()],
             env={**os.environ, **environment},
             capture_output=True,
             text=True,

@@ -6,29 +6,27 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from sfo.data.arrays import Arrays, check_finite, check_kind
+from sfo import plugins
+from sfo.data.arrays import Arrays
 from sfo.data.pairs import Pairs
 from sfo.data.sources import open_data, own_name
 from sfo.evaluation.errors import Errors
 from sfo.experiments.progress import training_bar
 from sfo.experiments.record import Record
-from sfo.experiments.run import draw, exported, predict, run, run_arrays
+from sfo.experiments.run import draw, exported, predict_inputs, run, run_arrays
 from sfo.grid import Grid
 from sfo.models.build import Preset
 from sfo.training.config import Experiment
 from sfo.training.fit import load_best
-from sfo.training.folder import RunFolder
+from sfo.training.folder import RunFolder, new_folder
 from sfo.training.own_data import own_experiment
-from sfo.training.prepare import DataShape, load_pairs
+from sfo.training.prepare import DataShape, described, load_pairs
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ class FinishedRun:
         return load_pairs(self.experiment, "test", arrays=arrays)
 
     def _given(self, a: Any, u: Any) -> Pairs:
-        shape = self.shape
-        given = Arrays.of(a, u, name=self.experiment.data.benchmark)
-        given = given.described_by(shape.grid, shape.times, shape.names, shape.inputs)
+        given = described(Arrays.of(a, u, name=self.experiment.data.benchmark), self.shape)
         given.check()
         return Pairs(
             given.a[:],
@@ -146,6 +142,7 @@ def fit(
 
     Example:
         >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
         >>> a = np.random.default_rng(0).normal(size=(20, 1, 16)).astype("float32")
         >>> with TemporaryDirectory() as folder:
         ...     done = fit(a, 2 * a, epochs=2, settings=dict(hidden_channels=8), out=folder)
@@ -171,6 +168,7 @@ def fit(
             folder,
             resume="auto",
             arrays=arrays,
+            plugins=plugins.loaded(),
             cost=False,
             progress=progress,
             **fabric,
@@ -208,28 +206,3 @@ def as_arrays(a: Any, u: Any = None, **meaning: Any) -> Arrays:
     if u is None:
         raise ValueError("`u` is missing: pass the solutions, as many as there are inputs.")
     return Arrays.of(a, u, name=own_name(None, None), **meaning)
-
-
-def new_folder(experiment: Experiment) -> Path:
-    """A folder that is not there yet, in runs/."""
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    name = f"{experiment.data.benchmark}-{experiment.model.name}-{experiment.seed}-{stamp}"
-    return Path("runs") / name
-
-
-def predict_inputs(model: nn.Module, shape: DataShape, a: Any) -> Tensor:
-    """u for inputs `(sample, in, *grid)`, or one input `(in, *grid)`, that are checked first."""
-    check_kind("a", a if hasattr(a, "dtype") else np.asarray(a))
-    values = torch.as_tensor(np.asarray(a, dtype=np.float64) if not isinstance(a, Tensor) else a)
-    single = values.ndim == shape.grid.n_dim + 1
-    values = values[None] if single else values
-    if values.ndim != shape.grid.n_dim + 2 or values.shape[1] != shape.in_channels:
-        raise ValueError(
-            f"The input must be (sample, {shape.in_channels}, *grid) on {shape.grid.n_dim} axes, "
-            f"its channels {', '.join(shape.inputs)}, got the shape {tuple(a.shape)}."
-        )
-    if 0 in values.shape:
-        raise ValueError(f"The input must not be empty, got the shape {tuple(a.shape)}.")
-    check_finite("a", values.detach().cpu())
-    u = predict(model, values)
-    return u[0] if single else u

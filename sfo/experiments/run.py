@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from sfo.data.arrays import Arrays
+from sfo.data.arrays import Arrays, check_finite, check_kind
 from sfo.data.generate import generate
 from sfo.data.load import benchmark_path, file_pairs, load_file
-from sfo.data.pairs import Pairs, Part
+from sfo.data.pairs import Pairs, Part, Split
 from sfo.data.sources import open_data
 from sfo.evaluation.cost import count_parameters, measure_cost
 from sfo.evaluation.errors import Errors, evaluate, to_model
@@ -28,7 +28,7 @@ from sfo.shapes import Field
 from sfo.training.config import Experiment
 from sfo.training.fit import Run, Status, fit, load_best
 from sfo.training.folder import RunFolder
-from sfo.training.prepare import DataShape, check_arrays, load_pairs
+from sfo.training.prepare import DataShape, check_arrays, described, load_pairs, own_shape
 from sfo.training.processes import in_first
 from sfo.training.wrappers import Normalised
 
@@ -43,6 +43,7 @@ def run(
     arrays: Arrays | None = None,
     plugins: Sequence[str] = (),
     cost: bool = True,
+    memory: bool = False,
     picture: bool = True,
     progress: Callable[[Status], None] | None = None,
     **fabric: Any,
@@ -57,7 +58,8 @@ def run(
         resume: Go on with a run that was begun; see `fit`.
         arrays: Data of the user's own, for an experiment with such.
         plugins: What the run needs of the user's own modules, to be loaded again.
-        cost: Also measure seconds, memory and FLOPs, which takes some seconds.
+        cost: Also measure seconds and FLOPs.
+        memory: With them, the memory of a training step, which takes some seconds.
         picture: Also draw the best, the median and the worst test sample.
         progress: Told after every step.
         fabric: Accelerator, devices, … as `fit` has them.
@@ -71,19 +73,23 @@ def run(
     trained = fit(
         experiment, Path(out), resume=resume, progress=progress, sources=sources, **given, **fabric
     )
-    return in_first(trained.fabric, lambda: _finish(trained, arrays, cost=cost, picture=picture))
+    measured = (cost, memory)
+    return in_first(trained.fabric, lambda: _finish(trained, arrays, measured, picture=picture))
 
 
 TRAINED: tuple[Part, Part] = ("train", "validation")
 
 
-def _finish(trained: Run, arrays: Arrays | None, *, cost: bool, picture: bool) -> Record:
+def _finish(
+    trained: Run, arrays: Arrays | None, measured: tuple[bool, bool], *, picture: bool
+) -> Record:
     """Evaluate a trained model, and leave what there is to say of it in the run's folder."""
     test = load_pairs(trained.experiment, "test", arrays=arrays)
     record = measure(trained, test)
     folder = RunFolder(trained.folder)
+    cost, memory = measured
     if cost:
-        folder.write("cost.json", json.dumps(_cost(trained, test), indent=1) + "\n")
+        folder.write("cost.json", json.dumps(_cost(trained, test, memory), indent=1) + "\n")
     if picture:
         draw(trained.model, test, folder.path / "predictions.png", record.errors.per_sample)
         save_model(trained.model, folder)
@@ -127,11 +133,16 @@ def save_model(model: nn.Module, folder: RunFolder) -> None:
 
 def run_arrays(
     folder: RunFolder, experiment: Experiment, file: str | os.PathLike[str] | None = None
-) -> Arrays:
+) -> Arrays | None:
     """The arrays that a run was trained on, where they were or are said to be now.
 
-    A run whose data are gone, or are others, is refused in one sentence.
+    None for a run on a benchmark. A run whose data are gone, or are others, is refused.
     """
+    known = own_shape(experiment)
+    if known is None:
+        if file is not None:
+            raise ValueError(f"{folder} is a run on a benchmark, which has no --data.")
+        return None
     path = file or folder.sources().get("data")
     if path is None:
         raise ValueError(
@@ -140,12 +151,9 @@ def run_arrays(
         )
     if not Path(path).exists():
         raise ValueError(f"The data of {folder} are gone: {path} does not exist; pass --data.")
-    known = DataShape.of_arrays(experiment.data.arrays)  # type: ignore[arg-type]
-    n_input = experiment.train.rollout or 1
-    arrays = open_data(path, n_input=n_input, name=None)
-    arrays = arrays.described_by(known.grid, known.times, known.names, known.inputs)
-    check_arrays(experiment, replace(arrays, name=experiment.data.benchmark))
-    return replace(arrays, name=experiment.data.benchmark)
+    arrays = described(open_data(path, n_input=experiment.train.rollout or 1), known)
+    check_arrays(experiment, arrays)
+    return arrays
 
 
 def measure(trained: Run, test: Pairs) -> Record:
@@ -184,9 +192,10 @@ def predict(model: nn.Module, a: Field, batch_size: int = EVALUATION_BATCH) -> F
     return u.to(torch.promote_types(u.dtype, torch.float32))
 
 
-def _cost(trained: Run, test: Pairs) -> dict[str, Any]:
+def _cost(trained: Run, test: Pairs, memory: bool) -> dict[str, Any]:
     batch = min(trained.experiment.train.batch_size, len(test))
-    measured = asdict(measure_cost(trained.model, test.a[:batch], test.u[:batch]))
+    a, u = test.a[:batch], test.u[:batch]
+    measured = asdict(measure_cost(trained.model, a, u, memory=memory))
     timing = trained.folder / "timing.jsonl"
     seconds = [json.loads(line)["seconds"] for line in timing.read_text().splitlines()]
     return {"seconds_per_epoch": statistics.median(seconds) if seconds else None, **measured}
@@ -197,6 +206,7 @@ def evaluate_run(
     *,
     points: int | None = None,
     file: str | os.PathLike[str] | None = None,
+    data: str | os.PathLike[str] | None = None,
     part: Part = "test",
 ) -> tuple[Errors, Pairs]:
     """The errors of a finished run, on its own test samples or elsewhere.
@@ -210,8 +220,32 @@ def evaluate_run(
     """
     folder = RunFolder(path)
     experiment = folder.experiment()
-    pairs = run_pairs(experiment, points=points, file=file, part=part)
+    if data is not None or experiment.data.arrays is not None:
+        if points is not None or file is not None:
+            raise ValueError(
+                "`grid` and `file` are for benchmarks; of data of your own on another grid, pass "
+                "the arrays with --data."
+            )
+        pairs = own_pairs(folder, experiment, data, part)
+    else:
+        pairs = run_pairs(experiment, points=points, file=file, part=part)
     return evaluate_pairs(load_best(folder), pairs), pairs
+
+
+def own_pairs(
+    folder: RunFolder, experiment: Experiment, data: str | os.PathLike[str] | None, part: Part
+) -> Pairs:
+    """Pairs of the user's own: one part of the run's data, or all samples of other data."""
+    known = experiment.data.arrays
+    if data is None:
+        return load_pairs(experiment, part, arrays=run_arrays(folder, experiment))
+    n_input = experiment.train.rollout or 1
+    arrays = described(open_data(data, n_input=n_input), folder.data_shape())
+    digest = arrays.check()
+    if known is not None and digest == known.sha256:
+        return load_pairs(experiment, part, arrays=arrays)
+    everything = tuple(range(len(arrays)))
+    return arrays.pairs(Split("default", everything, (), ()), "all")
 
 
 def run_pairs(
@@ -256,16 +290,23 @@ def _stride(stored: int, points: int) -> int:
 
 def predict_run(path: str | os.PathLike[str], inputs: np.ndarray) -> np.ndarray:
     """u for inputs `(sample, in, *grid)`, or one input `(in, *grid)`, by a run's best model."""
-    model = load_best(Path(path))
-    shape = RunFolder(path).data_shape()
-    a = torch.as_tensor(np.asarray(inputs, dtype=np.float64))
-    single = a.ndim == shape.grid.n_dim + 1
-    if single:
-        a = a[None]
-    if a.ndim != shape.grid.n_dim + 2 or a.shape[1] != shape.in_channels:
+    folder = RunFolder(path)
+    return predict_inputs(load_best(folder), folder.data_shape(), inputs).numpy()
+
+
+def predict_inputs(model: nn.Module, shape: DataShape, a: Any) -> Tensor:
+    """u for inputs `(sample, in, *grid)`, or one input `(in, *grid)`, that are checked first."""
+    check_kind("a", a if hasattr(a, "dtype") else np.asarray(a))
+    values = torch.as_tensor(np.asarray(a, dtype=np.float64) if not isinstance(a, Tensor) else a)
+    single = values.ndim == shape.grid.n_dim + 1
+    values = values[None] if single else values
+    if values.ndim != shape.grid.n_dim + 2 or values.shape[1] != shape.in_channels:
         raise ValueError(
             f"The input must be (sample, {shape.in_channels}, *grid) on {shape.grid.n_dim} axes, "
-            f"its channels {', '.join(shape.inputs)}, got the shape {tuple(inputs.shape)}."
+            f"its channels {', '.join(shape.inputs)}, got the shape {tuple(a.shape)}."
         )
-    u = predict(model, a)
-    return (u[0] if single else u).numpy()
+    if 0 in values.shape:
+        raise ValueError(f"The input must not be empty, got the shape {tuple(a.shape)}.")
+    check_finite("a", values.detach().cpu())
+    u = predict(model, values)
+    return u[0] if single else u

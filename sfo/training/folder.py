@@ -18,6 +18,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,13 +26,16 @@ import torch
 from filelock import FileLock, Timeout
 
 import sfo
+from sfo import plugins
 from sfo.data.pairs import Pairs
 from sfo.models.pretrained import write_atomically
+from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Config, Experiment
 from sfo.training.prepare import DataShape
 
 BEFORE_TRAINING = ("environment.json", "sources.json", "data.json")
 """Files that a run writes before it trains."""
+REGISTRIES = {"model": MODELS, "benchmark": BENCHMARKS}
 PATIENCE = 2.0
 """Seconds to wait for the lock: a process that was killed takes a moment to go."""
 
@@ -83,6 +87,7 @@ class RunFolder:
             for left_by_a_kill in self.path.glob(".*.json*.????????"):
                 left_by_a_kill.unlink(missing_ok=True)
             goes_on = self._goes_on(experiment, resume)
+            sources = {**(sources or {}), **_from_notebook(experiment)}
             if sources:
                 self.write("sources.json", json.dumps(sources, indent=2) + "\n")
             if not goes_on:
@@ -141,9 +146,17 @@ class RunFolder:
         return [name for name in names if name[0] != "." and name not in BEFORE_TRAINING]
 
     def experiment(self) -> Experiment:
-        """The configuration of the run."""
+        """The configuration of the run, whose plugins are loaded."""
         if not self.exists:
             raise ValueError(f"{self} is not a run: it has no experiment.json. See `sfo train`.")
+        sources = self.sources()
+        plugins.load_all(sources.get("plugins", []))
+        for kind, name in sources.get("notebook", {}).items():
+            if name not in REGISTRIES[kind]:
+                raise ValueError(
+                    f"{self} needs the {kind} {name!r}, which a notebook or script defined: "
+                    "register it again first, or put it into a file and pass --plugin FILE."
+                )
         return Experiment.load(self.path / "experiment.json")
 
     def write(self, name: str, text: str) -> None:
@@ -200,6 +213,23 @@ def environment() -> dict[str, Any]:
         cuda=torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         command=sys.argv,
     )
+
+
+def new_folder(experiment: Experiment) -> Path:
+    """A folder that is not there yet, in runs/."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    name = f"{experiment.data.benchmark}-{experiment.model.name}-{experiment.seed}-{stamp}"
+    return Path("runs") / name
+
+
+def _from_notebook(experiment: Experiment) -> dict[str, Any]:
+    """What a run needs that only this process knows, for `sources.json`."""
+    needed = {"model": MODELS[experiment.model.name]}
+    if experiment.data.arrays is None:
+        needed["benchmark"] = type(BENCHMARKS[experiment.data.benchmark])
+    names = {"model": experiment.model.name, "benchmark": experiment.data.benchmark}
+    unknown = {k: names[k] for k, entry in needed.items() if not plugins.importable(entry)}
+    return {"notebook": unknown} if unknown else {}
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """From an experiment to its data and its model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -55,12 +55,6 @@ class DataShape:
             channel += n_input if name in self.names else 1
             ends[name] = channel - 1
         return [ends.get(name) for name in self.names]
-
-    @classmethod
-    def of_arrays(cls, data: ArraysConfig) -> "DataShape":
-        """The shape of data of the user's own, by what a run knows of them."""
-        rows = tuple(data.times), tuple(data.names), tuple(data.inputs)
-        return cls(data.in_channels, data.out_channels, Grid.from_dict(data.grid), *rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -121,6 +115,30 @@ def load_pairs(
             f"data of your own with --data {data.file}."
         )
     return file_pairs(file, part, data.scheme, **fields)
+
+
+def own_shape(experiment: Experiment) -> DataShape | None:
+    """Of data of the user's own, by what the experiment knows of them; None for a benchmark."""
+    known = experiment.data.arrays
+    if known is None:
+        return None
+    rows = tuple(known.times), tuple(known.names), tuple(known.inputs)
+    return DataShape(known.in_channels, known.out_channels, Grid.from_dict(known.grid), *rows)
+
+
+def described(arrays: Arrays, shape: DataShape) -> Arrays:
+    """Arrays whose channels mean what those of a run's data do, maybe on other points."""
+    for label, rows, channels in (
+        ("a", arrays.a, shape.in_channels),
+        ("u", arrays.u, shape.out_channels),
+    ):
+        if rows.shape[1] != channels or rows.ndim != shape.grid.n_dim + 2:
+            raise ValueError(
+                f"`{label}` must have {channels} channels on {shape.grid.n_dim} axes, as the run "
+                f"was trained with, got the shape {tuple(rows.shape)}."
+            )
+    grid = replace(shape.grid, shape=arrays.grid.shape)
+    return replace(arrays, grid=grid, times=shape.times, names=shape.names, inputs=shape.inputs)
 
 
 def check_arrays(experiment: Experiment, arrays: Arrays) -> None:
