@@ -65,6 +65,10 @@ class FactoredSpectrum:
 
     def kernel(self, theta: Coefficients) -> KernelSpectrum:
         """κ̂_r(k) = Σₗ θ_rl φ̂ₗ(k)."""
+        with no_autocast(theta.device.type):
+            return self._kernel(theta)
+
+    def _kernel(self, theta: Coefficients) -> KernelSpectrum:
         x = theta.reshape(-1, len(self.last)) @ self.last
         for rows in reversed(self.others):
             products = _left_multiply(rows, x.view(-1, rows.shape[1], x.shape[1]))

@@ -224,13 +224,15 @@ Matrices = list[Float[Tensor, "_ _ _"]]
 @torch.no_grad()
 def build_matrices(theta: Theta, spectrum: ModeSpectrum) -> Matrices:
     """All K̂ at once, to keep where Θ does not change."""
-    return list(_matrices(theta, spectrum))
+    with no_autocast(theta.device.type):
+        return list(_matrices(theta, spectrum))
 
 
 @torch.no_grad()
 def mix_with_matrices(v: Field, matrices: Matrices, spectrum: ModeSpectrum) -> Field:
     """What `spectral_mix` computes, with K̂ already built; without gradients."""
-    return _multiply(_to_planar(v), matrices, matrices[0].shape[-1], spectrum)
+    with no_autocast(v.device.type):
+        return _multiply(_to_planar(v), matrices, matrices[0].shape[-1], spectrum)
 
 
 def _matrices(theta: Theta, spectrum: ModeSpectrum) -> Iterator[Tensor]:

@@ -154,8 +154,9 @@ class SpectralKernel(Kernel):
         built = None
         if not self.training:
             size = spectrum.matrix_bytes(self.theta.shape[1:])
-            key = (spectrum.shape, dtype, device)
-            built = self.kept.get(weights, key, size, lambda: build_matrices(matrices(), spectrum))
+            built = self.kept.get(
+                weights, spectrum, size, lambda: build_matrices(matrices(), spectrum)
+            )
         if built is None:
             out = spectral_mix(extended, matrices(), spectrum)
         else:
@@ -289,9 +290,8 @@ class FactoredKernel(Kernel):
         kernel = None
         if not self.training:
             size = self.coefficients.shape[0] * spectrum.kernel_bytes
-            key = (spectrum.shape, y.dtype, y.device)
             kernel = self.kept.get(
-                [self.coefficients], key, size, lambda: spectrum.kernel(self._theta(y.dtype))
+                [self.coefficients], spectrum, size, lambda: spectrum.kernel(self._theta(y.dtype))
             )
         if kernel is None:
             out = factored_mix(y, self._theta(y.dtype), spectrum)
@@ -306,10 +306,9 @@ class FactoredKernel(Kernel):
         built = None
         if not self.training and modes.all_matrices:
             size = self.coefficients.shape[1] * modes.matrix_bytes
-            key = (tuple(y.shape[2:]), y.dtype, y.device)
             built = self.kept.get(
                 [self.coefficients, self.reflections],
-                key,
+                modes,
                 size,
                 lambda: axis_matrices(self._theta(y.dtype), modes, weights),
             )

@@ -149,6 +149,10 @@ def test_kept_spectra_give_the_same_and_follow_every_change(mixing, index):
     with torch.no_grad():
         model(torch.randn(1, 1, 12, 10, dtype=torch.float64))
     check(model)
+    a = torch.randn(1, 1, 12, 10, dtype=torch.float64)
+    check(model)
+    model.modes.transfer = "restrict"
+    check(model)
     model.train()(a)
     assert all(kernel.kept._entry is None for kernel in model.kernels)
 
