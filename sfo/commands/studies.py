@@ -40,8 +40,9 @@ def reproduce(
     sfo report results/desk
 
     Args:
-        study: Which: main, fixed, params, runtime, basis, glu, index, rank, width, tune,
-            coefficients, subsample, zero-shot, boundary, design, or all of them: all.
+        study: Which: main, main-adam, pareto, data, fixed, params, runtime, seconds, basis, glu,
+            index, rank, width, tune, coefficients, subsample, zero-shot, boundary, design, or all
+            of them: all.
         scale: Size of the data and length of the training.
         out: Folder for the Records; if left out, results/SCALE.
         seeds: Runs of each cell. One seed for every cell comes first, then the others.
@@ -105,9 +106,9 @@ def reproduce(
     if retry:
         results.forget_failures()
     for name in measured:
-        if results.table(name) is None:
+        if results.table(name) is None or MEASUREMENTS[name].grows:
             with console.status(name) as status:
-                values = MEASUREMENTS[name].measure(scale, status.update)
+                values = MEASUREMENTS[name].measure(scale, status.update, results)
             results.keep_table(name, values)
         else:
             line = (

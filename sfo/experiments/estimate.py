@@ -61,7 +61,9 @@ class Estimates:
 def batches(experiment: Experiment) -> int:
     """Steps of an epoch."""
     scale = BENCHMARKS[experiment.data.benchmark].scale(experiment.data.scale)
-    samples = int(TRAINED * (experiment.data.samples or scale.samples))
+    samples = experiment.data.train_samples or int(
+        TRAINED * (experiment.data.samples or scale.samples)
+    )
     return -(-samples // experiment.train.batch_size)
 
 

@@ -56,6 +56,16 @@ def runtime_table(values: Mapping[str, Any]) -> Table:
     return Table("Seconds per epoch", ("", *map(_column, columns)), tuple(lines), (note,))
 
 
+def unit_table(values: Mapping[str, Any]) -> Table:
+    """Milliseconds of the reference step on each benchmark."""
+    lines = [
+        Row(title(benchmark), (Entry(f"{1e3 * unit:.3g}", unit),))
+        for benchmark, unit in values["units"].items()
+    ]
+    note = f"{len(values['ratios'])} kinds of steps were measured, {values['rounds']} rounds each."
+    return Table("The unit of time", ("", "ms"), tuple(lines), (note,))
+
+
 def dimension(benchmark: str) -> int:
     """Axes of a benchmark's grid."""
     kind = BENCHMARKS[benchmark]

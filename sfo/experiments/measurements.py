@@ -11,8 +11,12 @@ import torch
 from sfo.evaluation.cost import count_parameters
 from sfo.experiments.blocks import Table
 from sfo.experiments.estimate import batches, data_shape, training_step
-from sfo.experiments.measurement_tables import parameter_table, runtime_table
+from sfo.experiments.measurement_tables import parameter_table, runtime_table, unit_table
+from sfo.experiments.results import Results
+from sfo.experiments.seconds import measure_steps
 from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS
+from sfo.experiments.studies.main import main_cells
+from sfo.experiments.studies.pareto import pareto_cells
 from sfo.models.build import Preset, installed
 from sfo.registry import Registry
 from sfo.training.config import Experiment, Scale
@@ -31,18 +35,20 @@ class Measurement:
         title: A line for the report.
         about: What the table tells.
         table: From what `measure` gave to a table of the report.
-        measure: From the scale to a number for each benchmark and model, None where there is
-            none, and what a reader must know of how it was measured.
+        measure: From the scale and the results so far to a number for each benchmark and model,
+            None where there is none, and what a reader must know of how it was measured.
+        grows: Whether more of it is measured as more runs are finished.
     """
 
     name: str
     title: str
     about: str
     table: Callable[[Mapping[str, Any]], Table]
-    measure: Callable[[Scale, Report], dict[str, Any]]
+    measure: Callable[[Scale, Report, Results], dict[str, Any]]
+    grows: bool = False
 
 
-def parameters(scale: Scale, report: Report) -> dict[str, Any]:
+def parameters(scale: Scale, report: Report, results: Results) -> dict[str, Any]:
     """Learned numbers of every model in its published size, on the meta device: none is stored."""
     counts: dict[str, dict[str, int]] = {}
     for benchmark in PAPER_BENCHMARKS:
@@ -56,7 +62,7 @@ def parameters(scale: Scale, report: Report) -> dict[str, Any]:
     return {"counts": counts}
 
 
-def runtime(scale: Scale, report: Report, rounds: int = 5) -> dict[str, Any]:
+def runtime(scale: Scale, report: Report, results: Results, rounds: int = 5) -> dict[str, Any]:
     """Seconds of a training epoch on one thread, the models taking turns, medians of the rounds."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -85,6 +91,16 @@ def _epochs(benchmark: str, scale: Scale, rounds: int, report: Report) -> dict[s
     return {column: steps_of_epoch * statistics.median(s) for column, s in taken.items()}
 
 
+def seconds(scale: Scale, report: Report, results: Results) -> dict[str, Any]:
+    """Steps of all finished runs of the main table and of the study pareto, beside a reference."""
+    experiments = []
+    for cell in main_cells(scale, 1):
+        experiments += [*cell.trials(), *cell.runs(results)]
+    experiments += [cell.experiment for cell in pareto_cells(scale, 1)]
+    finished = [e for e in experiments if results.record(e) is not None]
+    return {**measure_steps(finished, results.table("seconds"), report=report), "scale": scale}
+
+
 def _columns() -> dict[str, tuple[str, Preset]]:
     """The main table's, as far as their models are installed."""
     return {c: entry for c, entry in MAIN_MODELS.items() if installed(entry[0])}
@@ -107,6 +123,15 @@ for _entry in (
         "on one benchmark, not across.",
         runtime_table,
         runtime,
+    ),
+    Measurement(
+        "seconds",
+        "Seconds of a training step",
+        "Of neuraloperator's FNO with Adam, on one thread, the unit in which the steps of all runs "
+        "are measured: they take turns with it.",
+        unit_table,
+        seconds,
+        grows=True,
     ),
 ):
     MEASUREMENTS.register(_entry.name)(_entry)

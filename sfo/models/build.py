@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from torch import nn
 
-from sfo.models.presets import PAPER_SHAPES, accepted, paper_settings
+from sfo.models.presets import PAPER_SHAPES, accepted, earlier_settings, paper_settings
 from sfo.registry import MODELS
 
-Preset = Literal["paper", "recommended", "default"]
+Preset = Literal["paper", "recommended", "default", "recommended-0.3"]
 SHAPE = ("in_channels", "out_channels", "n_dim")
 
 
@@ -45,7 +45,8 @@ def build_model(
         benchmark: The paper's benchmark whose settings to take; None: data that it does not have.
         preset: "paper": the paper's settings, which exist for its six benchmarks; "recommended":
             our own, or the constructor's where a model has no better ones; "default": the
-            constructor's. All with no more modes than the grid has points.
+            constructor's; "recommended-0.3": our own for SFO as version 0.3 had them. All with no
+            more modes than the grid has points.
         in_channels, out_channels, n_dim: Those of the data; None: those of the paper's benchmark.
         train_shape: The grid of the data, for models that need it.
         out_fields: Fields of the solution, whose frames lie side by side in the channels.
@@ -83,6 +84,8 @@ def build_model(
     chosen: dict[str, Any] = {}
     if preset == "paper":
         chosen = paper_settings(kind, benchmark)
+    elif preset == "recommended-0.3":
+        chosen = earlier_settings(kind, benchmark)
     elif recommended is not None:
         chosen = dict(getattr(kind, "RECOMMENDED", {}).get(benchmark, {}))
     chosen = _on_grid(kind, chosen, train_shape)

@@ -42,6 +42,17 @@ def paper_settings(kind: Any, benchmark: str | None) -> dict[str, Any]:
     return dict(kind.PAPER.get(benchmark, {}))
 
 
+def earlier_settings(kind: Any, benchmark: str | None) -> dict[str, Any]:
+    """What version 0.3 recommended for a benchmark, kept because published numbers rest on it."""
+    earlier = getattr(kind, "RECOMMENDED_0_3", None)
+    if earlier is None:
+        name = getattr(kind, "__name__", str(kind))
+        raise ValueError(
+            f"Version 0.3 had no recommended settings for {name}; use preset='recommended'."
+        )
+    return {**earlier["all"], **earlier.get(benchmark or "", {})}
+
+
 def accepted(function: Any, facts: dict[str, Any], *, by_any: Sequence[str] = ()) -> dict[str, Any]:
     """Those facts that a function has an argument for.
 

@@ -115,11 +115,30 @@ class SFO(LayeredOperator):
         "maxwell": dict(hidden_channels=32, components=6),
     }
 
-    RECOMMENDED: ClassVar[dict[str, dict[str, Any]]] = {
-        # Walls and inlets make places differ.
+    RECOMMENDED: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    RECOMMENDED_0_3: ClassVar[dict[str, dict[str, Any]]] = {
+        "all": dict(
+            support="two_sided",
+            gain="unit",
+            theta_scale=0.25,
+            skip=True,
+            norm=None,
+            lift_norm=None,
+            lift_channels=128,
+            projection_channels=128,
+            coordinates=False,
+            transfer="restrict",
+        ),
         "diffusion_sorption": dict(coordinates=True),
         "shallow_water": dict(coordinates=True),
-        "maxwell": dict(coordinates=True, hidden_channels=32, components=6),
+        "maxwell": dict(
+            coordinates=True,
+            hidden_channels=32,
+            lift_channels=64,
+            projection_channels=64,
+            components=6,
+        ),
     }
 
     def __init__(

@@ -132,6 +132,8 @@ class DataConfig(Config):
         benchmark: Name of the benchmark, or of the user's own data.
         scale: Size of the generated set.
         samples: How many samples in all; None: as the scale says.
+        train_samples: Train on the first so many training samples only, with all validation and
+            test samples; None: on all.
         seed: Of the data.
         scheme: How samples are divided into train, validation and test.
         stride: Take every `stride`-th stored point; None: as the paper does.
@@ -144,6 +146,7 @@ class DataConfig(Config):
     benchmark: str
     scale: Scale = "desk"
     samples: Positive | None = None
+    train_samples: Positive | None = None
     seed: Count = 0
     scheme: Scheme = "default"
     stride: Positive | None = None
@@ -154,10 +157,11 @@ class DataConfig(Config):
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: Any) -> dict[str, Any]:
-        # What was written before there were arrays stays the same to the byte.
+        # What was written before there were these stays the same to the byte.
         entries = dump(self)
-        if self.arrays is None:
-            entries.pop("arrays", None)
+        for later in ("arrays", "train_samples"):
+            if getattr(self, later) is None:
+                entries.pop(later, None)
         return entries
 
     @model_validator(mode="after")

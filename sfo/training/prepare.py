@@ -78,6 +78,19 @@ def load_pairs(
         arrays: Data of the user's own, for an experiment with such; see `check_arrays`.
         how: Goes to `load_benchmark` (folder, workers, progress).
     """
+    pairs = _whole_part(experiment, part, arrays, **how)
+    first = experiment.data.train_samples
+    if part != "train" or first is None:
+        return pairs
+    if first > len(pairs):
+        raise ValueError(
+            f"`train_samples` must be at most the {len(pairs)} training samples that there are, "
+            f"got {first}; raise `samples`."
+        )
+    return pairs[:first]
+
+
+def _whole_part(experiment: Experiment, part: Part, arrays: Arrays | None, **how: Any) -> Pairs:
     data = experiment.data
     if data.arrays is not None:
         if arrays is None:

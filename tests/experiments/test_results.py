@@ -12,7 +12,7 @@ from sfo.experiments.record import Analysis, Record, RecordError
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import plan
 from sfo.experiments.studies import STUDIES
-from sfo.experiments.studies.main import MAIN_PROTOCOLS
+from sfo.experiments.studies.main import ADAM_PROTOCOLS
 from sfo.experiments.study import Cell, Study, with_changes
 from sfo.training.config import Experiment
 
@@ -102,7 +102,7 @@ def table(cells, analyses=()):
 @pytest.mark.parametrize(("epochs", "of_a_trial"), [(6, 2), (18, 3)])
 def test_trials_come_first_and_the_best_protocol_is_taken(epochs, of_a_trial, tmp_path, smoke):
     results, long = Results(tmp_path), with_changes(smoke, epochs=epochs)
-    cell = Cell("allen_cahn", "fno", long, seeds=2, protocols=MAIN_PROTOCOLS)
+    cell = Cell("allen_cahn", "fno", long, seeds=2, protocols=ADAM_PROTOCOLS)
     trials = [job.experiment for job in plan(table([cell]), results)]
     assert trials == cell.trials()
     assert {trial.train.epochs for trial in trials} == {of_a_trial}
@@ -111,19 +111,19 @@ def test_trials_come_first_and_the_best_protocol_is_taken(epochs, of_a_trial, tm
     runs = [job.experiment for job in plan(table([cell]), results)]
     assert [run.seed for run in runs] == [0, 1]
     for run in runs:
-        assert run.train.learning_rate == MAIN_PROTOCOLS[1]["learning_rate"]
-        assert run.train.schedule == MAIN_PROTOCOLS[1]["schedule"]
+        assert run.train.learning_rate == ADAM_PROTOCOLS[1]["learning_rate"]
+        assert run.train.schedule == ADAM_PROTOCOLS[1]["schedule"]
         assert run.train.epochs == epochs
 
 
 def test_a_trial_that_failed_is_not_chosen(tmp_path, smoke):
-    results, cell = Results(tmp_path), Cell("allen_cahn", "fno", smoke, protocols=MAIN_PROTOCOLS)
+    results, cell = Results(tmp_path), Cell("allen_cahn", "fno", smoke, protocols=ADAM_PROTOCOLS)
     first, second, third = cell.trials()
     results.keep_failure(first, "diverged")
     results.keep(record(second, 0.5))
     assert cell.choice(results) is None, "the third is not done"
     results.keep(record(third, 0.7))
-    assert cell.choice(results) == MAIN_PROTOCOLS[1]
+    assert cell.choice(results) == ADAM_PROTOCOLS[1]
 
 
 def test_what_is_done_or_failed_is_not_done_again(tmp_path, smoke):

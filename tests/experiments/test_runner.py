@@ -16,7 +16,7 @@ from sfo.experiments.record import Record
 from sfo.experiments.results import Results, name
 from sfo.experiments.runner import reproduce
 from sfo.experiments.studies import MAIN_MODELS
-from sfo.experiments.studies.main import MAIN_PROTOCOLS
+from sfo.experiments.studies.main import ADAM_PROTOCOLS
 from sfo.experiments.study import Cell, Study
 from sfo.experiments.worker import Job, work
 from sfo.models.build import installed
@@ -46,7 +46,7 @@ def records(folder):
 
 def test_trials_runs_seeds_and_findings_end_to_end(tmp_path):
     results = Results(tmp_path)
-    tuned = Cell("allen_cahn", "fno", small("fno", epochs=3), seeds=2, protocols=MAIN_PROTOCOLS)
+    tuned = Cell("allen_cahn", "fno", small("fno", epochs=3), seeds=2, protocols=ADAM_PROTOCOLS)
     found = Cell("allen_cahn", "sfo", small("sfo"))
     state = reproduce(
         [study([tuned]), study([found], ("coefficients", "transfer"))],
@@ -56,7 +56,7 @@ def test_trials_runs_seeds_and_findings_end_to_end(tmp_path):
     )
     assert not state.failed
     assert not state.waiting
-    assert len(state.seconds) == len(MAIN_PROTOCOLS) + 2 + 1
+    assert len(state.seconds) == len(ADAM_PROTOCOLS) + 2 + 1
     choice = min(tuned.trials(), key=lambda trial: results.record(trial).validation)
     for run in tuned.runs(results):
         assert run.train.schedule == choice.train.schedule

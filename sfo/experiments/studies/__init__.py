@@ -7,6 +7,8 @@ one file. Adding one takes that file and a line here.
 # In the order of the report.
 # isort: off
 from sfo.experiments.studies import main as main
+from sfo.experiments.studies import pareto as pareto
+from sfo.experiments.studies import data as data
 from sfo.experiments.studies import coefficients as coefficients
 from sfo.experiments.studies import layers as layers
 from sfo.experiments.studies import sizes as sizes

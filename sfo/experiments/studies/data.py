@@ -1,0 +1,159 @@
+"""Error against the number of training samples, with a fitted power law."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sfo.experiments import paper
+from sfo.experiments.blocks import Block, Entry, Row, Table, pictures
+from sfo.experiments.present import usual_blocks
+from sfo.experiments.studies.cells import MAIN_MODELS, MODEL_TITLES
+from sfo.experiments.studies.main import EPOCHS
+from sfo.experiments.study import Cell, Study
+from sfo.experiments.study_results import StudyResults
+from sfo.registry import STUDIES
+from sfo.training.config import Experiment, Scale
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BENCHMARKS = {"allen_cahn": 10_000, "cahn_hilliard": 5_000}
+"""Samples that are generated, of which eight tenths train."""
+MODELS = ("sfo_recommended", "fno", "neuralop_fno")
+SIZES = (125, 250, 500, 1000, 2000, 4000)
+WHOLE = 8000
+"""All training samples of 10,000, for SFO alone."""
+PAPER_SAMPLES = 9000
+"""Training samples of the paper."""
+USUAL = 500
+"""Training samples of the desk scale: with fewer, there are as many steps as with these."""
+
+
+def data_cells(scale: Scale, seeds: int) -> list[Cell]:
+    """Three models on growing parts of one set, by Muon at 1e-2 and batches of 4."""
+    if scale != "desk":
+        return []
+    cells = []
+    for benchmark, samples in BENCHMARKS.items():
+        for column in MODELS:
+            model, preset = MAIN_MODELS[column]
+            whole = column == "sfo_recommended" and samples * 8 // 10 >= WHOLE
+            for n in (*SIZES, *((WHOLE,) if whole else ())):
+                experiment = Experiment.of(
+                    benchmark,
+                    model,
+                    preset=preset,
+                    scale=scale,
+                    data=dict(samples=samples, train_samples=n),
+                    train=dict(
+                        epochs=EPOCHS * max(1, USUAL // n),
+                        batch_size=4,
+                        optimizer="muon",
+                        learning_rate=1e-2,
+                        schedule="one_cycle",
+                        clip=1.0,
+                    ),
+                )
+                cells.append(Cell(f"{benchmark}, {MODEL_TITLES[column]}", f"n={n}", experiment))
+    return cells
+
+
+def power_law(sizes: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
+    """c and p of the power law error = c · n^(−p) that fits best on logarithmic axes.
+
+    Example:
+        >>> c, p = power_law([100, 400], [8.0, 4.0])
+        >>> round(c, 6), round(p, 6)
+        (80.0, 0.5)
+    """
+    x, y = [math.log(n) for n in sizes], [math.log(e) for e in errors]
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum(
+        (a - mean_x) ** 2 for a in x
+    )
+    return math.exp(mean_y - slope * mean_x), -slope
+
+
+def curves(found: StudyResults) -> dict[str, dict[int, float]]:
+    """Errors in percent by the number of training samples, for every row."""
+    out: dict[str, dict[int, float]] = {}
+    for (row, column), cell in found.cells.items():
+        interval = cell.interval()
+        if interval is not None:
+            out.setdefault(row, {})[int(column.removeprefix("n="))] = interval.mean
+    return out
+
+
+def law_table(found: StudyResults) -> Table:
+    """The fitted power law of every curve, and what it says for the paper's samples."""
+    lines = []
+    for row, curve in curves(found).items():
+        if len(curve) < 3:
+            continue
+        c, p = power_law(list(curve), list(curve.values()))
+        benchmark = row.split(",")[0]
+        column = "sfo" if "SFO" in row else "fno"
+        printed = paper.MAIN[benchmark].get(column)
+        entries = (
+            Entry(f"{p:.2f}"),
+            Entry(
+                f"{c * PAPER_SAMPLES**-p:.2g}",
+                published="" if printed is None else f"{printed.mean:g}",
+            ),
+        )
+        lines.append(Row(found.plain_title(row), entries))
+    columns = ("", "exponent p", f"at {PAPER_SAMPLES:,} samples, %")
+    note = (
+        "error ≈ c n^(−p), fitted on logarithmic axes. The paper trains on 9,000 samples for 500 "
+        f"epochs, these curves for {EPOCHS} epochs."
+    )
+    return Table("Power laws", columns, tuple(lines), (note,))
+
+
+def data_figure(found: StudyResults) -> "Figure | None":
+    """A panel per benchmark, a curve per model."""
+    from sfo.experiments.figures import COLOURS, MARKERS, legend, log_axes, panels
+
+    drawn = {row: curve for row, curve in curves(found).items() if len(curve) > 1}
+    if not drawn:
+        return None
+    benchmarks = list(dict.fromkeys(row.split(",")[0] for row in drawn))
+    figure, axes = panels(benchmarks)
+    for benchmark, one in axes.items():
+        own = {row: curve for row, curve in drawn.items() if row.split(",")[0] == benchmark}
+        for k, (row, curve) in enumerate(own.items()):
+            label = found.plain_title(row).split(", ")[1]
+            sizes = sorted(curve)
+            style = dict(color=COLOURS[k], marker=MARKERS[k], ms=4, lw=1.2, label=label)
+            one.plot(sizes, [curve[n] for n in sizes], **style)  # type: ignore[arg-type]
+        one.set(xlabel="training samples", ylabel="error, %")
+        log_axes(one, "xy")
+    legend(figure, axes)
+    return figure
+
+
+def present_data(found: StudyResults) -> list[Block]:
+    """Errors, power laws, and the curves."""
+    laws = law_table(found)
+    drawn = pictures(
+        (
+            "data",
+            data_figure(found),
+            "Test error against the number of training samples, on logarithmic axes.",
+        )
+    )
+    return [*usual_blocks(found), *([laws] if laws.rows else []), *drawn]
+
+
+STUDIES.register("data")(
+    Study(
+        "data",
+        "Error against the number of training samples, %",
+        "SFO as recommended and the two FNOs on growing parts of one set, with the same test "
+        f"samples: {EPOCHS} epochs, and with fewer than {USUAL} samples as many steps as with "
+        f"{USUAL}. Muon at 1e-2, batches of 4.",
+        data_cells,
+        present=present_data,
+        compared=False,
+    )
+)
