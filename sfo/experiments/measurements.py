@@ -85,6 +85,11 @@ def _epochs(benchmark: str, scale: Scale, rounds: int, report: Report) -> dict[s
     return {column: steps_of_epoch * statistics.median(s) for column, s in taken.items()}
 
 
+def measured_models() -> list[str]:
+    """Models that the measurements take, installed or not."""
+    return [model for model, _ in MAIN_MODELS.values()]
+
+
 def _columns() -> dict[str, tuple[str, Preset]]:
     """The main table's, as far as their models are installed."""
     return {c: entry for c, entry in MAIN_MODELS.items() if installed(entry[0])}
