@@ -49,7 +49,7 @@ def run(
         resume: Go on with a run that was begun; see `fit`.
         cost: Also measure seconds, memory and FLOPs, which takes some seconds.
         picture: Also draw the best, the median and the worst test sample.
-        progress: Told after every step.
+        progress: Called after every step.
         fabric: Accelerator, devices, … as `fit` has them.
     """
     trained = fit(experiment, Path(out), resume=resume, progress=progress, **fabric)
