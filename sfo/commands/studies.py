@@ -3,9 +3,9 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console, Group
@@ -13,14 +13,23 @@ from rich.live import Live
 from rich.table import Table
 
 from sfo.commands.console import plain_console
-from sfo.training.config import Experiment
+from sfo.training.config import Experiment, Scale
 
+if TYPE_CHECKING:
+    from sfo.experiments.estimate import Estimates
+    from sfo.experiments.results import Results
+    from sfo.experiments.runner import Progress
+    from sfo.experiments.selection import Selection
+    from sfo.experiments.study import Cell, Study
+
+Cost = Callable[[Experiment], float]
+"""Expected seconds of a run."""
 Names = Annotated[list[str], tyro.conf.Positional]
 
 
 def reproduce(
     study: Names,
-    scale: Literal["smoke", "desk", "paper"] = "desk",
+    scale: Scale = "desk",
     out: Path | None = None,
     seeds: int = 1,
     workers: int | None = None,
@@ -40,127 +49,93 @@ def reproduce(
     sfo report results/desk
 
     Args:
-        study: Which: main, main-adam, pareto, data, fixed, params, runtime, seconds, basis, glu,
-            index, rank, width, tune, coefficients, subsample, zero-shot, boundary, design, or all
-            of them: all.
+        study: Names of studies: main, main-adam, pareto, data, fixed, params, runtime, seconds,
+            basis, glu, index, rank, width, tune, coefficients, subsample, zero-shot, boundary,
+            design, those of plugins, or all.
         scale: Size of the data and length of the training.
         out: Folder for the Records; if left out, results/SCALE.
-        seeds: Runs of each cell. One seed for every cell comes first, then the others.
-        workers: Runs at a time, one thread each; as many as there are cores if left out.
-        benchmark: Only these rows.
-        column: Only these columns.
+        seeds: Number of runs of each cell. One seed for every cell comes first, then the others.
+        workers: Number of runs at a time, one thread each; as many as there are cores if left out.
+        benchmark: Take only these rows.
+        column: Take only these columns.
         dry_run: List the runs and how long they will take, and do nothing.
         retry: Try runs again that have failed.
     """
     from sfo.allocator import keep_freed_blocks
     from sfo.experiments.estimate import Estimates
-    from sfo.experiments.measurements import MEASUREMENTS
     from sfo.experiments.results import Results
-    from sfo.experiments.runner import plan
-    from sfo.experiments.runner import reproduce as run
-    from sfo.experiments.studies import MAIN_MODELS, STUDIES
-    from sfo.experiments.study import Cell, as_study
-    from sfo.models.build import installed
+    from sfo.experiments.selection import Selection
 
-    console = plain_console()
-    known = [*STUDIES.names(), *MEASUREMENTS.names()]
-    wanted = known if study == ["all"] else study
-    if not wanted:
-        raise ValueError(f"Name a study: {', '.join(sorted(known))}, or all.")
-    for name in wanted:
-        if name not in known:
-            raise ValueError(f"Unknown study {name!r}; known: {', '.join(sorted(known))}, all.")
-    if seeds < 1:
-        raise ValueError(f"`seeds` must be at least 1, got {seeds}.")
+    chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
     if workers is not None and workers < 1:
         raise ValueError(
             f"`workers` must be at least 1, got {workers}; left out: one for each core."
         )
+    console = plain_console()
     results = Results(out or Path("results") / scale)
-    studies = [as_study(name) for name in wanted if name in STUDIES]
-    _check_names(studies, scale, "benchmark", benchmark, lambda cell: cell.row)
-    _check_names(studies, scale, "column", column, lambda cell: cell.column)
-
-    def chosen(cell: Cell) -> bool:
-        return (not benchmark or cell.row in benchmark) and (not column or cell.column in column)
-
-    def only(cell: Cell) -> bool:
-        return chosen(cell) and installed(cell.experiment.model.name)
-
-    cells = [cell for study in studies for cell in study.cells(scale, 1) if chosen(cell)]
-    models = [cell.experiment.model.name for cell in cells]
-    measured = [name for name in wanted if name in MEASUREMENTS]
-    if any(results.table(name) is None for name in measured):
-        models += [model for model, _ in MAIN_MODELS.values()]
-    for peer in dict.fromkeys(m for m in models if not installed(m)):
+    for peer in chosen.missing_models(results):
         line = f"{peer} is left out: pip install 'sfo-torch[peers]' brings it."
         console.print(line, soft_wrap=True)
-
     keep_freed_blocks()  # Steps are timed here as the workers take them.
-    tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
     estimates, cores = Estimates(), workers or os.cpu_count() or 1
     if dry_run:
         with console.status("measuring a step of each model"):
-            _list_runs(plan(tables, results), tables, results, estimates, cores, console)
+            _list_runs(chosen.open_runs(results), estimates, cores, console)
         return
     if retry:
         results.forget_failures()
-    for name in measured:
-        if results.table(name) is None or MEASUREMENTS[name].grows:
-            with console.status(name) as status:
-                values = MEASUREMENTS[name].measure(scale, status.update, results)
-            results.keep_table(name, values)
-        else:
-            line = (
-                f"{name} is there already; delete {results.table_path(name)} to measure it again."
-            )
-            console.print(line, soft_wrap=True)
-    if studies:
+    for name in chosen.measurements:
+        _measure(name, scale, results, console)
+    if chosen.studies:
         # Runs of seconds are in no need of an order.
         cost = None if scale == "smoke" else estimates.seconds
-        with Display(tables, results, cost, cores, console) as display:
-            state = run(
-                studies,
-                results,
-                scale=scale,
-                seeds=seeds,
-                workers=cores,
-                cost=cost,
-                only=only,
-                progress=display.update,
-            )
-        for failed, why in state.failed.items():
-            console.print(f"{failed} failed: {why}", style="red", soft_wrap=True)
-        if state.failed:
-            sys.exit(1)
+        _run(chosen, results, cost, cores, console)
     console.print(f"Records: {results}. Report: sfo report {results}", soft_wrap=True)
 
 
-def _check_names(
-    studies: Sequence[Any], scale: str, kind: str, given: Sequence[str], of: Callable[[Any], str]
+def _measure(name: str, scale: Scale, results: "Results", console: Console) -> None:
+    """Measure a table and keep it, unless it is there and does not grow."""
+    from sfo.experiments.measurements import MEASUREMENTS
+
+    if results.table(name) is None or MEASUREMENTS[name].grows:
+        with console.status(name) as status:
+            values = MEASUREMENTS[name].measure(scale, status.update, results)
+        results.keep_table(name, values)
+    else:
+        line = f"{name} is there already; delete {results.table_path(name)} to measure it again."
+        console.print(line, soft_wrap=True)
+
+
+def _run(
+    chosen: "Selection", results: "Results", cost: Cost | None, workers: int, console: Console
 ) -> None:
-    known = list(dict.fromkeys(of(cell) for s in studies for cell in s.cells(scale, 1)))
-    for name in given:
-        if name not in known:
-            raise ValueError(f"`{kind}` must be some of {', '.join(known)}, got {name!r}.")
+    """Do what the studies lack, with a display; exit with 1 if a run failed."""
+    from sfo.experiments.runner import reproduce
+
+    with Display(chosen.tables(), results, cost, workers, console) as display:
+        state = reproduce(
+            chosen.studies,
+            results,
+            scale=chosen.scale,
+            seeds=chosen.seeds,
+            workers=workers,
+            cost=cost,
+            only=chosen.takes,
+            progress=display.update,
+        )
+    for failed, why in state.failed.items():
+        console.print(f"{failed} failed: {why}", style="red", soft_wrap=True)
+    if state.failed:
+        sys.exit(1)
 
 
 def _list_runs(
-    jobs: Sequence[Any],
-    tables: Sequence[Any],
-    results: Any,
-    estimates: Any,
-    workers: int,
-    console: Console,
+    runs: Sequence[tuple[str, Experiment]], estimates: "Estimates", workers: int, console: Console
 ) -> None:
     """What would be done, and how long it would take."""
     table = Table("", "benchmark", "model", "seed", "epochs", "expected")
     total = 0.0
-    rows: list[tuple[str, Experiment]] = [
-        ("run" if job.keep else "trial", job.experiment) for job in jobs
-    ]
-    rows += [("run", run) for run in _after_trials(tables, results)]
-    for kind, experiment in rows:
+    for kind, experiment in runs:
         seconds = estimates.seconds(experiment)
         total += seconds
         table.add_row(
@@ -173,18 +148,7 @@ def _list_runs(
         )
     console.print(table)
     shared = duration(total / workers)
-    console.print(f"{len(rows)} runs, {duration(total)} on one core, {shared} on {workers}.")
-
-
-def _after_trials(tables: Sequence[Any], results: Any) -> Iterable[Experiment]:
-    """Runs whose protocol is not yet chosen: as long as any protocol has them."""
-    from sfo.experiments.study import with_changes
-
-    for _, cells in tables:
-        for cell in cells:
-            if cell.tuned and not cell.runs(results):
-                for k in range(cell.seeds):
-                    yield with_changes(cell.experiment, seed=cell.experiment.seed + k)
+    console.print(f"{len(runs)} runs, {duration(total)} on one core, {shared} on {workers}.")
 
 
 def _described(experiment: Experiment) -> str:
@@ -203,9 +167,9 @@ class Display:
 
     def __init__(
         self,
-        tables: Sequence[tuple[Any, Sequence[Any]]],
-        results: Any,
-        cost: Callable[[Experiment], float] | None,
+        tables: "Sequence[tuple[Study, Sequence[Cell]]]",
+        results: "Results",
+        cost: Cost | None,
         workers: int,
         console: Console,
     ) -> None:
@@ -222,7 +186,7 @@ class Display:
     def __exit__(self, *exception: object) -> None:
         self.live.stop()
 
-    def update(self, state: Any) -> None:
+    def update(self, state: "Progress") -> None:
         """Draw it again, at most twice a second."""
         if not self.console.is_terminal:
             for name, seconds in state.seconds.items():
@@ -236,12 +200,14 @@ class Display:
             tables = [self._table(study, cells, state) for study, cells in self.tables]
             self.live.update(Group(*tables, self._summary(state)))
 
-    def _summary(self, state: Any) -> str:
+    def _summary(self, state: "Progress") -> str:
         """How many runs, and how much time is left: as expected, corrected by what was needed."""
+        from sfo.experiments.selection import runs_after_trials
+
         expected = sum(self.cost(state.begun[name].experiment) for name in state.seconds)
         pace = sum(state.seconds.values()) / expected if expected else None
         runs = [job.experiment for job in state.waiting]
-        runs += _after_trials(self.tables, self.results)
+        runs += runs_after_trials(self.tables, self.results)
         left = sum(map(self.cost, runs))
         for name, (step, steps) in state.step.items():
             left += self.cost(state.begun[name].experiment) * (1 - step / steps)
@@ -249,7 +215,7 @@ class Display:
         count = len(runs) + len(state.step)
         return f"{len(state.seconds)} runs done now, {len(state.step)} at work, {count} to do{rest}"
 
-    def _table(self, study: Any, cells: Sequence[Any], state: Any) -> Table:
+    def _table(self, study: "Study", cells: "Sequence[Cell]", state: "Progress") -> Table:
         from sfo.experiments.study import columns, rows
 
         table = Table("", *columns(cells), title=study.title)
@@ -262,7 +228,7 @@ class Display:
             table.add_row(row, *texts)
         return table
 
-    def _text(self, cell: Any, state: Any) -> str:
+    def _text(self, cell: "Cell", state: "Progress") -> str:
         """Mean of the seeds that are done, and how far the one at work is."""
         from sfo.experiments.results import name
 

@@ -16,10 +16,10 @@ class Interval:
     """A mean and half the width of its confidence interval.
 
     Attributes:
-        mean: Of the values.
+        mean: Mean of the values.
         half_width: None where one value alone says nothing about the spread.
         n: Number of values.
-        level: Of confidence.
+        level: Level of confidence.
 
     Example:
         >>> print(Interval(0.4512, 0.0287, n=10))
@@ -51,7 +51,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
         x̄ ± t_{n−1} s / √n,        s² = Σ (xᵢ − x̄)² / (n − 1)
 
     Args:
-        values: One a seed.
+        values: One value per seed.
         level: Probability that such intervals cover the true mean.
 
     Example:
@@ -78,7 +78,7 @@ class Comparison:
         wins: Share of the samples on which the first is better; a tie is half a win.
         p_value: Wilcoxon's signed-rank test, two-sided; 1 where all pairs are equal.
         n: Number of samples.
-        level: Of confidence.
+        level: Level of confidence.
     """
 
     difference: float
@@ -110,9 +110,9 @@ def compare(
 
     Args:
         first, second: `Errors.per_sample` of the two.
-        level: Of confidence.
+        level: Level of confidence.
         resamples: Number of draws.
-        seed: Of the draws.
+        seed: Seed of the draws.
 
     Example:
         >>> compare([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]).wins

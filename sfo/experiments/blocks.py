@@ -79,7 +79,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Heading:
-    """Of a section; `anchor` is what the table of contents points at."""
+    """The heading of a section; `anchor` is what the table of contents points at."""
 
     text: str
     anchor: str

@@ -28,7 +28,7 @@ class Estimates:
     """Expected seconds of runs on one thread of this machine.
 
     Args:
-        path: Where measured steps are remembered; None: beside the data.
+        path: File in which measured steps are remembered; None: beside the data.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -38,11 +38,11 @@ class Estimates:
             self._known = json.loads(self.path.read_text())
 
     def seconds(self, experiment: Experiment) -> float:
-        """Of the whole run: steps times the time of one."""
+        """Expected seconds of a whole run: steps times the time of one."""
         return batches(experiment) * experiment.train.epochs * self.step(experiment)
 
     def step(self, experiment: Experiment) -> float:
-        """Of one training step."""
+        """Seconds of one training step."""
         key = json.dumps(
             [
                 experiment.data.model_dump(mode="json", exclude={"seed"}),
@@ -103,7 +103,7 @@ def training_step(experiment: Experiment) -> Callable[[], None]:
 
 
 def data_shape(experiment: Experiment) -> DataShape:
-    """Of the data that there will be."""
+    """The shape of the data that there will be."""
     data = experiment.data
     kind = BENCHMARKS[data.benchmark].with_options(**data.options)
     scale = kind.scale(data.scale)

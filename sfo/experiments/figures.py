@@ -56,7 +56,7 @@ def filled_rows(found: StudyResults, intervals: Mapping[tuple[str, str], Interva
 
 
 def intervals_of(found: StudyResults) -> dict[tuple[str, str], Interval]:
-    """Of the cells that have a number."""
+    """Means and intervals of the cells that have a number."""
     known = ((place, f.interval()) for place, f in found.cells.items())
     return {place: interval for place, interval in known if interval is not None}
 

@@ -101,6 +101,11 @@ def seconds(scale: Scale, report: Report, results: Results) -> dict[str, Any]:
     return {**measure_steps(finished, results.table("seconds"), report=report), "scale": scale}
 
 
+def measured_models() -> list[str]:
+    """Models that the measurements take, installed or not."""
+    return [model for model, _ in MAIN_MODELS.values()]
+
+
 def _columns() -> dict[str, tuple[str, Preset]]:
     """The main table's, as far as their models are installed."""
     return {c: entry for c, entry in MAIN_MODELS.items() if installed(entry[0])}

@@ -32,7 +32,7 @@ def usual_blocks(found: StudyResults) -> list[Block]:
 
 
 def error_table(found: StudyResults) -> Table:
-    """Errors in per cent: a row a benchmark, a column for what is varied."""
+    """Errors in percent: a row per benchmark, a column for what is varied."""
     lines = []
     for row in found.rows:
         entries = [
@@ -78,14 +78,14 @@ def published(value: paper.Published | None) -> str:
 def error_notes(found: StudyResults) -> tuple[str, ...]:
     """What a reader must know of the numbers, and why some are not there."""
     notes = [
-        "One seed a cell: nothing is said about the spread."
+        "One seed per cell: nothing is said about the spread."
         if found.seeds == 1
         else f"Mean over {found.seeds} seeds ± half of the 95 % interval by Student's t; where "
         "there are fewer seeds the cell says so."
     ]
     missing = [f for f in found.cells.values() if not f.records and not f.failures]
     if missing:
-        notes.append(f"–: not at hand, {len(missing)} of {len(found.cells)} cells.")
+        notes.append(f"–: not available, {len(missing)} of {len(found.cells)} cells.")
     return (*notes, *failure_notes(found))
 
 

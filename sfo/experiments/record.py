@@ -64,8 +64,8 @@ class Record:
 
     Args:
         experiment: What was done.
-        errors: On the test samples, with the weights of the best epoch.
-        parameters: Of the model; a complex number counts once.
+        errors: Errors on the test samples, with the weights of the best epoch.
+        parameters: Number of learned numbers of the model; a complex number counts once.
         best_epoch: The epoch with the lowest validation error.
         validation: That error.
         epochs: Epochs that were trained.

@@ -32,7 +32,7 @@ class Results:
     """Finds and keeps what runs have measured.
 
     Args:
-        folder: Where; made on the first write.
+        folder: The folder, which is made on the first write.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -61,7 +61,7 @@ def run(
         cost: Also measure seconds and FLOPs.
         memory: With them, the memory of a training step, which takes some seconds.
         picture: Also draw the best, the median and the worst test sample.
-        progress: Told after every step.
+        progress: Called after every step.
         fabric: Accelerator, devices, … as `fit` has them.
     """
     given: dict[str, Any] = {}

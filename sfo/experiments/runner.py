@@ -72,8 +72,8 @@ class Worker:
 
     Args:
         number: The number of the worker, in the name of its log.
-        results: Where it keeps what it measures.
-        events: Where what it says arrives, as (worker, event).
+        results: The folder in which it keeps what it measures.
+        events: The queue at which its events arrive, as (worker, event).
     """
 
     def __init__(
@@ -135,14 +135,14 @@ def reproduce(
     """Do all that the studies still lack.
 
     Args:
-        studies: What for.
-        results: Where Records go; what is there already is not done again.
-        scale: Of data and training.
-        seeds: Runs of each cell.
+        studies: The studies to complete.
+        results: The folder for the Records; what is there already is not done again.
+        scale: Scale of data and training.
+        seeds: Number of runs of each cell.
         workers: Number of worker processes; None: one for each core.
         cost: Expected seconds of a run: of the same seed, the cheap ones come first.
-        only: Which cells to take.
-        progress: Told after every event.
+        only: Whether to take a cell.
+        progress: Called after every event.
     """
     problems = results.problems()
     if problems:

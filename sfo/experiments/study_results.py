@@ -28,9 +28,9 @@ class CellResults:
     """What there is for one cell.
 
     Args:
-        cell: Of a study.
-        runs: One a seed; none before the protocol is chosen.
-        records: Of those runs that have one that can be trusted.
+        cell: The cell of a study.
+        runs: One run per seed; none before the protocol is chosen.
+        records: Records of those runs that have one that can be trusted.
         failures: Why others have none, a sentence each.
         choice: The protocol that the trials have chosen.
         analyses: What else was measured on the trained models.
@@ -50,7 +50,7 @@ class CellResults:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the runs behind the number."""
+        """Names of the runs behind the number."""
         return tuple(name(record.experiment) for record in self.records)
 
 
@@ -59,11 +59,11 @@ class StudyResults:
     """What there is for a study at a scale.
 
     Args:
-        study: Which.
-        scale: Of its runs.
+        study: The study.
+        scale: Scale of its runs.
         seeds: The largest number of seeds that a cell has.
-        cells: By row and column.
-        results: Where all of it comes from.
+        cells: What there is for each cell, by row and column.
+        results: The folder that all of it comes from.
     """
 
     study: Study
@@ -74,12 +74,12 @@ class StudyResults:
 
     @property
     def rows(self) -> list[str]:
-        """In the order of their first cell."""
+        """The rows, in the order of their first cell."""
         return list(dict.fromkeys(row for row, _ in self.cells))
 
     @property
     def columns(self) -> list[str]:
-        """Likewise."""
+        """The columns, likewise."""
         return list(dict.fromkeys(column for _, column in self.cells))
 
     @property
@@ -198,7 +198,7 @@ def table(results: Results, name: str) -> dict[str, Any] | None:
 
 
 def _problem(path: Path) -> str | None:
-    """Of a failure or a table, if there is one."""
+    """What is wrong with a failure or a table, if something is."""
     if not path.exists():
         return None
     try:
@@ -217,5 +217,5 @@ def trusted(get: Callable[..., Kept | None], *arguments: Any) -> Kept | None:
 
 
 def first_line(text: str) -> str:
-    """Of a reason, which may be a whole traceback."""
+    """The first line of a reason, which may be a whole traceback."""
     return text.strip().splitlines()[0] if text.strip() else "no reason given."

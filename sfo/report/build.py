@@ -92,7 +92,7 @@ def report(results: Results) -> tuple[str, list[Block]]:
         blocks.append(Problems(f"{many} left out of this report:", bad))
     blocks.append(
         Text(
-            "Errors are mean relative L2 errors on test samples in per cent. Of what is compared "
+            "Errors are mean relative L2 errors on test samples in percent. Of what is compared "
             "on a benchmark the best is bold and the second best underlined (in Markdown: italic), "
             "among our own numbers; what the paper prints stands beside them in small print."
         )
@@ -134,7 +134,7 @@ def _scale_blocks(scale: Scale, studies: Sequence[StudyResults], alone: bool) ->
         blocks.append(provenance(found))
     absent = [found.study.name for found in studies if not found.available()]
     if absent:
-        blocks.append(Heading(f"Not at hand{suffix}", f"{prefix}absent"))
+        blocks.append(Heading(f"Not available{suffix}", f"{prefix}absent"))
         blocks.append(Text("Studies without Records here, and the command that makes them:"))
         blocks.append(Command(f"sfo reproduce {' '.join(absent)} --scale {scale}"))
     blocks.append(Heading(f"Limits of the comparison{suffix}", f"{prefix}limits"))

@@ -59,7 +59,7 @@ def limits(scale: Scale, studies: Sequence[StudyResults]) -> list[str]:
         "of the benchmarks say what is known of the differences.",
         "Split: 80 % of the samples train, 10 % select the epoch and the protocol, and another "
         "10 % are reported. The paper has 90 % and 10 %: it selects on the samples it reports.",
-        "Machine: one CPU thread a run. Times are to be compared on one benchmark.",
+        "Machine: one CPU thread per run. Times are to be compared on one benchmark.",
         f"Seeds: {' or '.join(map(str, seeds)) or 'none'}, by the study, where the paper has "
         f"{paper.SEEDS}; the data are the same for all seeds.",
     ]

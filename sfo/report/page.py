@@ -114,7 +114,7 @@ def render(block: Block) -> str:
 
 
 def heading(text: str, anchor: str = "") -> str:
-    """Of a section, and a name for links to it."""
+    """The heading of a section, and a name for links to it."""
     mark = f' id="{anchor}"' if anchor else ""
     return f"<h2{mark}>{escape(text)}</h2>"
 

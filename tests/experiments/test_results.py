@@ -51,7 +51,7 @@ def test_a_record_comes_back_equal(tmp_path, smoke):
     assert Results(tmp_path).record(with_changes(smoke, seed=1)) is None
 
 
-def test_a_finding_comes_back_equal(tmp_path, smoke):
+def test_an_analysis_comes_back_equal(tmp_path, smoke):
     analysis = Analysis(smoke, "coefficients", {"norms": [[1.0, float("inf")]]})
     Results(tmp_path).keep(analysis)
     assert Results(tmp_path).analysis("coefficients", smoke) == analysis
@@ -136,7 +136,7 @@ def test_what_is_done_or_failed_is_not_done_again(tmp_path, smoke):
     assert [job.experiment for job in plan(table([cell]), results)] == runs[1:]
 
 
-def test_two_studies_share_a_run_and_its_findings_are_joined(tmp_path, smoke):
+def test_two_studies_share_a_run_and_its_analyses_are_joined(tmp_path, smoke):
     results, cell = Results(tmp_path), Cell("allen_cahn", "fno", smoke)
     both = table([cell], ("transfer",)) + table([cell], ("coefficients",))
     (job,) = plan(both, results)

@@ -44,7 +44,7 @@ def records(folder):
     return {p.name: p.read_bytes() for p in (folder / "records").glob("*.json")}
 
 
-def test_trials_runs_seeds_and_findings_end_to_end(tmp_path):
+def test_trials_runs_seeds_and_analyses_end_to_end(tmp_path):
     results = Results(tmp_path)
     tuned = Cell("allen_cahn", "fno", small("fno", epochs=3), seeds=2, protocols=ADAM_PROTOCOLS)
     found = Cell("allen_cahn", "sfo", small("sfo"))
@@ -100,7 +100,7 @@ def test_results_that_cannot_be_trusted_stop_it_at_once(tmp_path):
         reproduce([study([cell])], Results(tmp_path), workers=1)
 
 
-def test_a_finding_on_a_finished_run_trains_nothing(tmp_path, monkeypatch):
+def test_an_analysis_of_a_finished_run_trains_nothing(tmp_path, monkeypatch):
     """Of a finished run the best weights alone are kept: to go on would be to start again."""
     results, experiment = Results(tmp_path), small("sfo")
     record = work(Job(experiment, (), keep=True), results, quiet)
@@ -110,7 +110,7 @@ def test_a_finding_on_a_finished_run_trains_nothing(tmp_path, monkeypatch):
     assert results.analysis("coefficients", experiment) is not None
 
 
-def test_a_run_that_is_trained_anew_is_not_finished(tmp_path, monkeypatch):
+def test_a_run_that_is_trained_again_is_not_finished(tmp_path, monkeypatch):
     """Its weights change on the way: no analysis may take them for those of the Record."""
     results, experiment = Results(tmp_path), small("sfo")
     job = Job(experiment, (), keep=True)
@@ -229,6 +229,7 @@ def test_a_dry_run_lists_all_runs_and_does_none(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_main_table_at_the_smallest_scale_has_every_cell(tmp_path):
     """Nine models of the paper and ours on six benchmarks, from the equation to the Record."""
     words = ["reproduce", "main", "--scale", "smoke", "--out", str(tmp_path), "--workers", "1"]
@@ -255,7 +256,7 @@ def test_tables_without_training_need_no_peer(study, tmp_path, monkeypatch, caps
     assert {*MAIN_MODELS} - {*columns} == {"neuralop_fno"}
 
 
-def test_a_table_is_measured_once_and_the_way_to_measure_anew_is_named(tmp_path, capsys):
+def test_a_table_is_measured_once_and_the_way_to_measure_it_again_is_named(tmp_path, capsys):
     words = ["reproduce", "params", "--out", str(tmp_path)]
     main(words)
     assert "already" not in capsys.readouterr().out

@@ -138,7 +138,7 @@ def test_coefficients_are_means_over_layers(tmp_path):
     row = next(r for r in made.rows if r.title == "1D Allen–Cahn")
     assert [e.text for e in row.entries] == ["3", "0.5", "l = 1 of 4", f"{5 / 1.5:.2f}"]
     assert row.entries[2].published == "l = 2 of 16"
-    assert "on 1 of 1 benchmarks at hand" in made.notes[0]
+    assert "on 1 of 1 available benchmarks" in made.notes[0]
 
 
 def test_zero_shot_compares_ways_on_the_same_grid(tmp_path):

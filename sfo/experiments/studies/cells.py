@@ -23,7 +23,7 @@ PAPER_BENCHMARKS = (
     "shallow_water",
     "maxwell",
 )
-"""In the order of the paper's tables."""
+"""The paper's benchmarks, in the order of its tables."""
 
 MAIN_MODELS: dict[str, tuple[str, Preset]] = {
     "sfo": ("sfo", "paper"),

@@ -44,7 +44,7 @@ def coefficient_table(found: StudyResults) -> Table:
         lines.append(Row(found.title(row), entries))
     note = (
         "The lower half of the modes outweighs the upper half on "
-        f"{sum(h > 1 for h in ours)} of {len(ours)} benchmarks at hand; in the paper's curves on "
+        f"{sum(h > 1 for h in ours)} of {len(ours)} available benchmarks; in the paper's curves on "
         f"{sum(h > 1 for h in theirs)} of {len(theirs)}."
     )
     columns = ("", "first mode", "last mode", "largest at", "lower half / upper half")

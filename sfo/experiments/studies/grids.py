@@ -56,7 +56,7 @@ TRANSFERS = {
 
 
 def transfer_curve(found: CellResults, way: str) -> dict[int, Interval]:
-    """Errors on other grids in per cent, by the number of points along the first axis."""
+    """Errors on other grids in percent, by the number of points along the first axis."""
     tables = [analysis.values["percent"].get(way, {}) for analysis in found.analyses]
     sizes = sorted({int(size) for table in tables for size in table})
     curve = {}
@@ -111,7 +111,7 @@ def transfer_table(found: StudyResults) -> Table:
     columns = ("", *(_ratio(ratio) for ratio in ratios))
     note = (
         "Marked: the best and the second best on the same grid. –: more modes "
-        "than points, or not at hand. The paper prints no numbers of this experiment."
+        "than points, or not available. The paper prints no numbers of this experiment."
     )
     return Table(found.study.title, columns, tuple(lines), (note, *error_notes(found)))
 

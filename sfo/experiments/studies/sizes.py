@@ -62,7 +62,7 @@ def present_choice(found: StudyResults) -> list[Block]:
             continue
         chosen, best = min(validation, key=validation.__getitem__), min(test, key=test.__getitem__)
         cells = sum(r == row for r, _ in found.cells)
-        of = "" if len(validation) == cells else f" (of {len(validation)} at hand)"
+        of = "" if len(validation) == cells else f" (of {len(validation)} available)"
         entries = (
             Entry(f"{chosen}{of}", published=selected),
             Entry(f"{test[chosen]:.3g}"),

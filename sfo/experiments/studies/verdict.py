@@ -21,7 +21,7 @@ class Standing:
     Args:
         row: The benchmark.
         own: Its entry.
-        others: Those of the other models that are at hand.
+        others: Entries of the other models that are available.
     """
 
     row: str
@@ -56,7 +56,7 @@ class Standing:
 
 
 def standings(found: StudyResults, column: str) -> list[Standing]:
-    """Of an SFO column, on the benchmarks where there is something to compare it with."""
+    """How an SFO column stands on the benchmarks where there is something to compare it with."""
     out = []
     for row in found.rows:
         entries = {
@@ -80,12 +80,12 @@ def published_standing(row: str) -> Standing:
 def sentences(found: StudyResults) -> list[str]:
     """How often SFO is best, and by how much it is not; then what the paper says."""
     complete = all(f.interval() is not None for f in found.cells.values())
-    rest = "" if complete else ", of the cells at hand"
+    rest = "" if complete else ", of the available cells"
     out = []
     for column, title in OURS.items():
         places = standings(found, column)
         if not places:
-            out.append(f"{title}: no cell at hand to compare.")
+            out.append(f"{title}: no cell is available to compare.")
             continue
         best = [s for s in places if s.best]
         text = (
