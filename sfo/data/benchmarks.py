@@ -9,7 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from sfo.data.hdf5 import Layout
 from sfo.data.trajectories import Trajectories
 from sfo.grid import Grid
+from sfo.registry import BENCHMARKS
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Scale:
         n: Points along an axis that the solver uses.
         stored: Every `stored`-th of them is written to the file.
         stride: Every `stride`-th point of the file is what a model sees.
-        frames: Stored times, both ends included.
+        frames: Stored times, both ends included; 1 in a steady problem.
     """
 
     samples: int
@@ -51,7 +52,7 @@ class Benchmark(ABC):
     title: ClassVar[str]
     paper_name: ClassVar[str | None] = None
     """The benchmark of the paper whose settings models take, for variants another than `name`;
-    None: one that the paper does not have."""
+    None where the paper has no such benchmark."""
     layout: ClassVar[Layout]
     scales: ClassVar[dict[str, Scale]]
     names: ClassVar[tuple[str, ...]] = ("u",)
@@ -120,6 +121,15 @@ class Benchmark(ABC):
         if pde:
             changed["pde"] = replace(self.pde, **pde)  # type: ignore[attr-defined]
         return replace(self, **changed)
+
+
+Kind = TypeVar("Kind", bound=type[Benchmark])
+
+
+def register(kind: Kind) -> Kind:
+    """Decorator of a benchmark's class: file it, with its default options, under its name."""
+    BENCHMARKS.register(kind.name)(kind())
+    return kind
 
 
 def option_names(benchmark: Benchmark) -> list[str]:

@@ -106,7 +106,7 @@ def load_file(
     """Open a published or generated data file; samples are read when asked for.
 
     Args:
-        path: Any of the six benchmarks' files or a subset of one; told by its contents.
+        path: Any of the benchmarks' files or a subset of one; told by its contents.
         stride: Take every `stride`-th point along each axis; None: as the paper does, every
             fourth of 1,024 points in 1D, every point otherwise.
         time_stride: Take every `time_stride`-th frame.

@@ -24,7 +24,8 @@ class Pairs:
     """Inputs a and solutions u on one grid.
 
     Channels are fields with their time steps side by side: u's channel c · n_times + t is the
-    field names[c] at times[t]. The solution includes the input's frames.
+    field names[c] at times[t]. The solution includes the input's frames; in a steady problem,
+    such as Darcy flow, it is one frame, and the input is a field that the solution has not.
 
     Args:
         a: Inputs, a tensor or `Rows` that are read as they are asked for.
@@ -80,7 +81,8 @@ def pairs(
     Args:
         trajectories: Of any float type.
         inputs: Names of the fields that a holds: channels, of which the first `n_input` frames
-            are taken, and static fields. None: all channels, and the static fields after them.
+            are taken, and static fields. None: all channels, and the static fields after them;
+            of one frame, a steady solution, only the static fields if there are any.
         n_input: Frames in the input.
         benchmark: Passed on.
     """
@@ -90,7 +92,8 @@ def pairs(
             f"`n_input` must be in 1..{values.shape[1]}, the number of frames, got {n_input}."
         )
     if inputs is None:
-        inputs = (*names, *trajectories.static_names)
+        steady = values.shape[1] == 1 and trajectories.static_names
+        inputs = trajectories.static_names if steady else (*names, *trajectories.static_names)
     known = (*names, *trajectories.static_names)
     unknown = [name for name in inputs if name not in known]
     if unknown or not inputs:

@@ -204,7 +204,8 @@ def _blocks(data: Trajectories) -> list[tuple[str, list[str], Float[Tensor, "sam
         first = 0 if fields[:, 0].any() or len(data.times) == 1 else 1
         shown = np.linspace(first, len(data.times) - 1, n_frames).round().astype(int)
         shown = np.unique(shown)
-        titles = [f"t = {data.times[i]:.3g}" for i in shown]
+        steady = len(data.times) == 1
+        titles = ["" if steady else f"t = {data.times[i]:.3g}" for i in shown]
         blocks.append((name, titles, fields[:, shown]))
     return blocks
 

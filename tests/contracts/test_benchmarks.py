@@ -1,10 +1,14 @@
 """What every registered benchmark promises."""
 
+import numpy as np
 import pytest
 import torch
+from matplotlib.image import imread
 
 from sfo.data import load_benchmark
 from sfo.data.benchmarks import Scale, option_names
+from sfo.data.pairs import pairs
+from sfo.data.show import picture
 from sfo.registry import BENCHMARKS
 
 PUBLISHED = {"diffusion_reaction_f32", "diffusion_sorption_rk45", "shallow_water_rdb"}
@@ -33,7 +37,7 @@ def test_samples_differ_and_depend_on_seed_and_index_alone(name):
 
 @pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_pairs_begin_with_their_input(name, tmp_path):
-    """The solution holds the input's frames, field by field."""
+    """The solution holds the input's frames, field by field, unless the problem is steady."""
     kind = BENCHMARKS[name]
     p = load_benchmark(name, "smoke", "all", samples=3, folder=tmp_path, workers=1)
     again = load_benchmark(name, "smoke", "all", samples=3, folder=tmp_path, workers=1)
@@ -57,3 +61,23 @@ def test_options_are_refused_by_name(name):
     assert len(set(option_names(kind))) == len(option_names(kind))
     with pytest.raises(ValueError, match=f"Unknown option 'colour' of {name}; known: "):
         kind.with_options(colour=1)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS.names())
+def test_what_is_made_can_be_drawn(name, tmp_path):
+    kind, scale = tiny(name)
+    picture(kind.simulate(0, [0], scale)).savefig(tmp_path / "picture.png", dpi=20)
+    assert np.ptp(imread(tmp_path / "picture.png")) > 0.5
+
+
+def test_a_steady_problem_is_one_frame_from_a_field_of_another_name(tmp_path):
+    """Darcy: the permeability in, the pressure out, and the one solves the other."""
+    p = load_benchmark("darcy", "smoke", "all", samples=3, folder=tmp_path, workers=1)
+    assert (p.inputs, p.names, p.times) == (("a",), ("p",), (0.0,))
+    assert p.a.shape == p.u.shape == (3, 1, 16, 16)
+    kind, scale = BENCHMARKS["darcy"], BENCHMARKS["darcy"].scale("smoke")
+    a = kind.coefficient(0, 1, kind.grid(scale))
+    assert torch.equal(p.a[1], a[:, ::2, ::2].float())
+    assert torch.equal(p.u[1], kind.pde.solve(a[None])[0, :, ::2, ::2].float())
+    made = kind.simulate(0, [0, 1], scale)
+    assert pairs(made).inputs == ("a",), "by default too, the solution is not its own input"

@@ -52,6 +52,10 @@ FACTS = {
     "diffusion_sorption_rk45": ["As published: sample 0 is 0.071 % from the solution"],
     "shallow_water": ["16 × 16 points", "fields h, u, v, b", "a of 2 channels (h, b), u of 18"],
     "shallow_water_rdb": ["fields h", "As published: 3 samples (1, 2, 3): the same as an earlier"],
+    "burgers": ["64 points on 0 < x < 1", "11 frames, t = 0 … 1"],
+    "kuramoto_sivashinsky": ["64 points on 0 < x < 64", "t = 0 … 20"],
+    "navier_stokes": ["16 × 16 points", "fields w", "a of 1 channels (w), u of 6"],
+    "darcy": ["1 frames, t = 0 … 0", "fields p, a", "a of 1 channels (a), u of 1, on 16 × 16"],
     "maxwell": ["8 × 8 × 8 points", "4 frames", "a of 12 channels", "u of 24"],
 }
 

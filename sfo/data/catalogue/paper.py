@@ -1,16 +1,16 @@
 """The six benchmarks of the paper as it states them, and three as their files were published."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sfo.data.benchmarks import Benchmark, Scale, sample_rng
+from sfo.data.benchmarks import Benchmark, Scale, register, sample_rng
+from sfo.data.catalogue.random_start import RandomStart
 from sfo.data.hdf5 import Layout
 from sfo.grid import Grid
 from sfo.pdes import (
@@ -28,7 +28,6 @@ from sfo.pdes.diffusion_sorption import initial_constant, published_constant
 from sfo.pdes.initial import normalised_waves, sum_of_waves
 from sfo.pdes.plane_sources import Period, random_sources, simulate_driven_box
 from sfo.pdes.water_initial import random_water
-from sfo.registry import BENCHMARKS
 
 ONE_AXIS = {
     "smoke": Scale(samples=24, n=256, stored=4, frames=11),
@@ -38,23 +37,10 @@ ONE_AXIS = {
 
 
 @dataclass(frozen=True)
-class OneAxis(Benchmark):
+class OneAxis(RandomStart):
     """One field on one axis."""
 
     scales: ClassVar[dict[str, Scale]] = ONE_AXIS
-    pde: Any = None
-
-    def grid(self, scale: Scale) -> Grid:
-        return self.pde.grid(scale.n)
-
-    @abstractmethod
-    def initial(self, seed: int, index: int, grid: Grid) -> Tensor:
-        """The initial field `(1, n)` of one sample."""
-
-    def solve(self, seed: int, ids: Sequence[int], scale: Scale) -> tuple[Tensor, None]:
-        grid = self.grid(scale)
-        initial = torch.stack([self.initial(seed, i, grid) for i in ids])
-        return self.pde.solve(initial, torch.tensor(self.times(scale), dtype=torch.float64)), None
 
 
 @dataclass(frozen=True)
@@ -74,6 +60,7 @@ class Waves(OneAxis):
         return sum_of_waves(rng, grid, self.n_waves, self.max_wave, self.unit)
 
 
+@register
 @dataclass(frozen=True)
 class AllenCahnBenchmark(Waves):
     __doc__ = f"The 1D Allen–Cahn equation from sums of waves. {Waves.__doc__}"
@@ -83,6 +70,7 @@ class AllenCahnBenchmark(Waves):
     pde: AllenCahn = field(default_factory=AllenCahn)
 
 
+@register
 @dataclass(frozen=True)
 class CahnHilliardBenchmark(Waves):
     __doc__ = f"The 1D Cahn–Hilliard equation from sums of waves. {Waves.__doc__}"
@@ -92,6 +80,7 @@ class CahnHilliardBenchmark(Waves):
     pde: CahnHilliard = field(default_factory=CahnHilliard)
 
 
+@register
 @dataclass(frozen=True)
 class DiffusionReactionBenchmark(OneAxis):
     """The 1D Diffusion–Reaction equation, solved as it is stated."""
@@ -106,6 +95,7 @@ class DiffusionReactionBenchmark(OneAxis):
         return normalised_waves(sample_rng(seed, index), grid)
 
 
+@register
 @dataclass(frozen=True)
 class PublishedDiffusionReaction(DiffusionReactionBenchmark):
     """As published: a float32 solver whose reaction is lost to rounding, and the file's windows."""
@@ -120,6 +110,7 @@ class PublishedDiffusionReaction(DiffusionReactionBenchmark):
         return normalised_waves(sample_rng(seed, index), grid, published_window=True)
 
 
+@register
 @dataclass(frozen=True)
 class DiffusionSorptionBenchmark(OneAxis):
     """The 1D Diffusion–Sorption equation, solved to 1e-7. Options: `low` and `high`, between
@@ -139,6 +130,7 @@ class DiffusionSorptionBenchmark(OneAxis):
         return initial_constant(sample_rng(seed, index), grid, self.low, self.high)
 
 
+@register
 @dataclass(frozen=True)
 class PublishedDiffusionSorption(DiffusionSorptionBenchmark):
     """As published: RK45 with default tolerances and its noise; sample i has the seed i."""
@@ -154,6 +146,7 @@ class PublishedDiffusionSorption(DiffusionSorptionBenchmark):
         return torch.full((1, *grid.shape), constant, dtype=torch.float64)
 
 
+@register
 @dataclass(frozen=True)
 class ShallowWaterBenchmark(Benchmark):
     """2D Shallow Water over bathymetry: bumps and dam breaks, (h, b) → (h, u, v). Options:
@@ -187,6 +180,7 @@ class ShallowWaterBenchmark(Benchmark):
         return self.pde.solve(depth, times, bathymetry), bathymetry
 
 
+@register
 @dataclass(frozen=True)
 class PublishedShallowWater(Benchmark):
     """As published: the radial dam break, depth only, 81 different runs among 1,000. Sample i
@@ -217,6 +211,7 @@ class PublishedShallowWater(Benchmark):
         return self.pde.solve(depth, torch.tensor(self.times(scale), dtype=torch.float64)), None
 
 
+@register
 @dataclass(frozen=True)
 class MaxwellBenchmark(Benchmark):
     """3D Maxwell: the window in the middle of a box driven from its corner. Options: `period` of
@@ -273,17 +268,3 @@ class MaxwellBenchmark(Benchmark):
 
     def _steps(self, scale: Scale) -> tuple[int, int]:
         return 250 * scale.n // 32, max(1, 25 * scale.n // 32)
-
-
-for _kind in (
-    AllenCahnBenchmark,
-    CahnHilliardBenchmark,
-    DiffusionReactionBenchmark,
-    DiffusionSorptionBenchmark,
-    ShallowWaterBenchmark,
-    MaxwellBenchmark,
-    PublishedDiffusionReaction,
-    PublishedDiffusionSorption,
-    PublishedShallowWater,
-):
-    BENCHMARKS.register(_kind.name)(_kind())
