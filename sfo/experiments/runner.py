@@ -20,6 +20,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from sfo import plugins
 from sfo.experiments.results import Results, name
 from sfo.experiments.study import Cell, Study
 from sfo.experiments.worker import Job
@@ -85,7 +86,7 @@ class Worker:
         self.job: Job | None = None
         with log.open("a") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "sfo.experiments.worker", str(results)],
+                [sys.executable, "-m", "sfo.experiments.worker", str(results), *plugins.loaded()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

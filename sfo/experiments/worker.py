@@ -1,6 +1,6 @@
 """A process that trains one run after another, as the runner tells it.
 
-    python -m sfo.experiments.worker RESULTS < jobs > events
+    python -m sfo.experiments.worker RESULTS [PLUGIN …] < jobs > events
 
 Each line of its input is a job, each line of its output an event, both in JSON. When its input
 ends, so does it, whatever it is doing: no worker outlives its runner.
@@ -17,6 +17,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from sfo import plugins
 from sfo.experiments.record import Analysis, Record
 from sfo.experiments.results import Results
 from sfo.training.config import Experiment
@@ -154,4 +155,5 @@ def _channel() -> TextIO:
 
 
 if __name__ == "__main__":
+    plugins.load_all(sys.argv[2:])
     main(sys.argv[1])
