@@ -5,7 +5,7 @@ import pytest
 from sfo.experiments.results import Results
 from sfo.experiments.selection import Selection
 from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS
-from sfo.experiments.studies.main import MAIN_PROTOCOLS
+from sfo.experiments.studies.main import ADAM_PROTOCOLS
 
 
 def test_rows_and_columns_are_a_part_of_the_table():
@@ -19,7 +19,7 @@ def test_runs_that_wait_for_trials_are_counted(tmp_path):
     """Three trials and two seeds for a tuned cell, none of which is done."""
     chosen = Selection.of(["main"], seeds=2, rows=["maxwell"], columns=["fno"])
     kinds = [kind for kind, _ in chosen.open_runs(Results(tmp_path))]
-    assert kinds == len(MAIN_PROTOCOLS) * ["trial"] + 2 * ["run"]
+    assert kinds == len(ADAM_PROTOCOLS) * ["trial"] + 2 * ["run"]
 
 
 def test_a_model_that_is_not_installed_is_left_out(tmp_path, monkeypatch):
