@@ -7,13 +7,16 @@ from torch import nn
 
 from sfo.experiments.run import evaluate_pairs, run_pairs
 from sfo.models.sfo import SFO
-from sfo.registry import BENCHMARKS
+from sfo.registry import BENCHMARKS, Registry
 from sfo.training.config import Experiment
 
+ANALYSES: Registry[Callable[[Experiment, nn.Module], dict[str, Any]]] = Registry("analysis")
+"""From an experiment and its trained model to numbers by name, which JSON can hold."""
 COARSER, FINER = (2, 4, 8), (2,)
 """Strides of the grids that a trained model is taken to."""
 
 
+@ANALYSES.register("coefficients")
 def coefficients(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
     """‖Θₗ‖_F of each mode, for each layer of an SFO."""
     kernels = cast(SFO, model).kernels
@@ -21,6 +24,7 @@ def coefficients(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
     return {"norms": norms}
 
 
+@ANALYSES.register("transfer")
 def transfer(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
     """Test errors in percent on other grids, without training again.
 
@@ -57,9 +61,3 @@ def _solved_on(experiment: Experiment, n: int) -> bool:
     """Whether the solver's grid holds a grid of n points."""
     solver = BENCHMARKS[experiment.data.benchmark].scale(experiment.data.scale).n
     return experiment.data.file is None and n <= solver and solver % n == 0
-
-
-ANALYSES: dict[str, Callable[[Experiment, nn.Module], dict[str, Any]]] = {
-    "coefficients": coefficients,
-    "transfer": transfer,
-}

@@ -135,6 +135,15 @@ def as_study(name: str) -> Study:
     return Study(name, first, " ".join(rest.split()), entry)
 
 
+def study_names() -> list[str]:
+    """All studies in the order of the report: the package's own, then users', as registered."""
+
+    def is_users(name: str) -> bool:
+        return not as_study(name).cells.__module__.startswith("sfo.")
+
+    return sorted(STUDIES.in_order(), key=is_users)
+
+
 def with_changes(experiment: Experiment, *, seed: int | None = None, **train: Any) -> Experiment:
     """The experiment with another seed or other ways to train, validated again."""
     entries = experiment.model_dump()

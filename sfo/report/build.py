@@ -24,7 +24,7 @@ from sfo.experiments.measurements import MEASUREMENTS
 from sfo.experiments.paper import INCONSISTENCIES
 from sfo.experiments.present import study_blocks
 from sfo.experiments.results import Results, name
-from sfo.experiments.study import as_study
+from sfo.experiments.study import as_study, study_names
 from sfo.experiments.study_results import (
     StudyResults,
     problems,
@@ -33,7 +33,6 @@ from sfo.experiments.study_results import (
     study_results,
 )
 from sfo.experiments.study_results import table as measured_table
-from sfo.registry import STUDIES
 from sfo.report import markdown, page
 from sfo.report.comparison import compare_runs, is_results
 from sfo.report.limits import limits, size_table
@@ -102,8 +101,7 @@ def report(results: Results) -> tuple[str, list[Block]]:
         blocks.append(Text("There is no Record here that can be trusted."))
     used: set[str] = set()
     for scale, seeds in sizes.items():
-        names = STUDIES.in_order()
-        studies = [study_results(as_study(n), results, scale, seeds) for n in names]
+        studies = [study_results(as_study(n), results, scale, seeds) for n in study_names()]
         blocks += _scale_blocks(scale, studies, alone=len(sizes) == 1)
         used |= {run for found in studies for run in _runs(found)}
     blocks += _measurements(results)

@@ -9,7 +9,7 @@ from synthetic import record
 
 from sfo.experiments import blocks
 from sfo.experiments.results import Results
-from sfo.experiments.study import as_study
+from sfo.experiments.study import as_study, study_names
 from sfo.experiments.study_results import study_results
 from sfo.registry import BENCHMARKS, MODELS, STUDIES
 from sfo.report.build import write
@@ -120,6 +120,17 @@ def test_a_list_of_cells_is_shown_with_its_means_and_the_best(load, tmp_path):
     assert "## Two models on my equation, %\n\nWhich of them is better.\n" in text
     assert "sfo reproduce of-mine --scale smoke --seeds 2" in text
     assert "Records of no study" not in text
+
+
+def test_users_studies_come_after_the_packages_own(load):
+    """Also where a plugin was imported before the package's studies were."""
+    own = study_names()
+    load("plugin_of_mine", PLUGIN)
+    entries = dict(STUDIES._entries)
+    STUDIES._entries.clear()
+    STUDIES._entries.update({"of-mine": entries.pop("of-mine"), **entries})
+    assert study_names() == [*own, "of-mine"]
+    assert own[0] == "main"
 
 
 def test_a_study_has_its_own_protocols_tables_and_pictures(load, tmp_path, monkeypatch):
