@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -10,9 +11,14 @@ from torch import Tensor
 
 from sfo.grid import Grid
 from sfo.pdes.derivative import Derivatives, OnWaves, Spectral
-from sfo.pdes.integrate import integrate
+from sfo.pdes.integrate import StepTooLong, integrate
 from sfo.pdes.problem import Array, check_problem
 from sfo.pdes.residual import Frames, spans, time_derivative
+
+TOLERANCE = 1e-4
+"""Largest estimated error of a sample, relative to its size, at an equation's own steps."""
+HALVINGS = 4
+"""How often an equation's own steps are halved to keep it."""
 
 
 class Semilinear(ABC):
@@ -163,7 +169,9 @@ class Semilinear(ABC):
         Args:
             initial: Field at the first of the times, any number of samples.
             times: Times of the frames, increasing, at any distances; every one is met exactly.
-            max_step: Longest time step; the equation's own by default.
+            max_step: Longest time step. None: the equation's own, which is halved as often as
+                it takes to keep the estimated error of every sample below `TOLERANCE`, at most
+                `HALVINGS` times.
 
         Returns:
             One frame per time. The first is `initial` itself.
@@ -186,15 +194,30 @@ class Semilinear(ABC):
             r_hat = d.coefficients(self.reaction(u, d))
             return r_hat if source_hat is None else r_hat + source_hat
 
-        return integrate(
+        run = partial(
+            integrate,
             initial,
             times,
             linear=linear,
             outer=outer if kept is None else kept * outer,
             reaction=reaction,
-            max_step=self.max_step if max_step is None else max_step,
             warm_up=self.warm_up,
         )
+        if max_step is not None:
+            return run(max_step=max_step)
+        for halvings in range(HALVINGS):
+            try:
+                return run(max_step=self.max_step / 2**halvings, tolerance=TOLERANCE)
+            except StepTooLong:
+                continue
+        shortest = self.max_step / 2**HALVINGS
+        try:
+            return run(max_step=shortest, tolerance=TOLERANCE)
+        except StepTooLong as failure:
+            raise ValueError(
+                f"`initial` is too rough or too large for the steps of {type(self).__name__}. "
+                f"{failure} Pass a smaller `max_step`, such as max_step={shortest / 4:.1g}."
+            ) from None
 
     def residual(
         self,

@@ -77,6 +77,7 @@ def integrate(
     reaction: Callable[[Tensor], Tensor],
     max_step: float,
     warm_up: int = 0,
+    tolerance: float = math.inf,
 ) -> Float[Tensor, "sample time channel *grid"]:
     """The frames at `times` of ∂û/∂t = linear û + outer reaction(û), u(times[0]) = initial.
 
@@ -88,6 +89,9 @@ def integrate(
         reaction: From the coefficients of u to those of the reaction.
         max_step: Longest step.
         warm_up: How often `max_step` is halved for the first steps, see `stretches`.
+        tolerance: Relative error of a sample above which `StepTooLong` is raised. It is
+            estimated on the sample for which a first step of half the length makes most of a
+            difference, from one time to the next here and there.
     """
     shape = tuple(initial.shape[2:])
     axes = tuple(range(-len(shape), 0))
@@ -96,13 +100,28 @@ def integrate(
     frames = [initial]
     u_hat = torch.fft.rfftn(initial, dim=axes)
     steppers: dict[float, ETDRK4] = {}
-    for start, end, n_steps in stretches(times.tolist(), max_step, warm_up):
+    plan = list(stretches(times.tolist(), max_step, warm_up))
+    rate = error = 0.0
+    for index, (start, end, n_steps) in enumerate(plan):
         # Stretches that are meant to be equal differ in their last digits: twelve will do.
         step = float(f"{(end - start) / n_steps:.12g}")
-        if step not in steppers:
-            steppers[step] = ETDRK4(linear, outer, step)
+        watched = tolerance < math.inf and (index < 2 or index % -(-len(plan) // 4) == 0)
+        for length in (step, step / 2)[: 1 + watched]:
+            if length not in steppers:
+                steppers[length] = ETDRK4(linear, outer, length)
+        # Fields are roughest at first; after that a few checks will do.
+        if watched:
+            row, finer = _hardest(steppers[step], steppers[step / 2], u_hat, reaction)
         for _ in range(n_steps):
             u_hat = steppers[step](u_hat, reaction)
+        if watched:
+            for _ in range(2 * n_steps - 2):
+                finer = steppers[step / 2](finer, reaction)
+            missed, size = (v.abs().norm() for v in (u_hat[row] - finer, finer))
+            rate = float(missed / size.clamp(min=1e-300)) / (end - start)
+        error += rate * (end - start)
+        if not error <= tolerance:
+            raise StepTooLong(end, step, error)
         if not u_hat.isfinite().all():
             raise ValueError(
                 f"The solution blew up between t={start:g} and t={end:g}, in steps of {step:g}. "
@@ -111,6 +130,29 @@ def integrate(
         if end in frame_times:
             frames.append(torch.fft.irfftn(u_hat, s=shape, dim=axes))
     return torch.stack(frames, dim=1)
+
+
+class StepTooLong(ArithmeticError):
+    """Steps so long that the solution would be off by more than is allowed."""
+
+    def __init__(self, time: float, step: float, error: float) -> None:
+        off = f"are estimated to be off by {error:.0e} of the solution"
+        blown = "let the solution blow up"
+        super().__init__(
+            f"At t={time:g} steps of {step:g} {off if math.isfinite(error) else blown}."
+        )
+        self.error = error
+
+
+def _hardest(
+    whole: ETDRK4, half: ETDRK4, u: Tensor, r: Callable[[Tensor], Tensor]
+) -> tuple[slice, Tensor]:
+    """The sample of which one step differs most from two of half the length, and these two."""
+    twice = half(half(u, r), r)
+    missed, size = (v.abs().flatten(1).norm(dim=1) for v in (whole(u, r) - twice, twice))
+    sample = int(torch.nan_to_num(missed / size.clamp(min=1e-300), nan=math.inf).argmax())
+    row = slice(sample, sample + 1)
+    return row, twice[row]
 
 
 def stretches(

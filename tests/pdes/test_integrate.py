@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from sfo.pdes import AllenCahn, CahnHilliard, DiffusionReaction
+from sfo.pdes import AllenCahn, Burgers, CahnHilliard, DiffusionReaction
 from sfo.pdes.integrate import ETDRK4, integrate, phi_functions, stretches
 
 
@@ -89,7 +89,61 @@ def test_equal_frames_share_their_steps(monkeypatch):
         "sfo.pdes.integrate.ETDRK4", lambda *args: built.append(args[2]) or ETDRK4(*args)
     )
     AllenCahn().solve(torch.zeros(1, 1, 8), np.linspace(0, 1, 101))
-    assert built == [0.0025]
+    assert built == [0.0025, 0.00125]  # the second to estimate the error
+
+
+def rough(pde, size, n=128):
+    """White noise, far from what the benchmarks have."""
+    generator = torch.Generator().manual_seed(0)
+    return size * torch.randn(2, 1, n, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("pde", "size", "wrong"),
+    [(AllenCahn(), 3.0, 1e-3), (Burgers(), 8.0, 3e-4), (CahnHilliard(), 3.0, None)],
+)
+def test_rough_and_large_fields_are_solved_in_shorter_steps(pde, size, wrong):
+    """Default steps would be off by so much, or blow up; they are refined and are not."""
+    start, times = rough(pde, size), [0.0, 20 * pde.max_step, 40 * pde.max_step]
+    exact = pde.solve(start, times, max_step=pde.max_step / 64)[:, 1:]
+
+    def error(frames):
+        return ((frames[:, 1:] - exact).norm() / exact.norm()).item()
+
+    if wrong is None:
+        with pytest.raises(ValueError, match="blew up"):
+            pde.solve(start, times, max_step=pde.max_step)
+    else:
+        assert error(pde.solve(start, times, max_step=pde.max_step)) > wrong
+    assert error(pde.solve(start, times)) < 1e-4
+
+
+def test_the_roughest_sample_decides():
+    """Beside a smooth one that alone would need no shorter steps, wherever it stands."""
+    pde = AllenCahn()
+    smooth, bad = torch.zeros(1, 1, 128, dtype=torch.float64), rough(pde, 3.0)[:1]
+    times = [0.0, 0.05]
+    alone = pde.solve(bad, times)
+    for batch in (torch.cat([bad, smooth]), torch.cat([smooth, smooth, bad])):
+        together = pde.solve(batch, times)
+        row = int(batch.flatten(1).norm(dim=1).argmax())
+        torch.testing.assert_close(together[row], alone[0], rtol=0, atol=1e-12)
+
+
+def test_fields_too_rough_for_any_step_say_so():
+    with pytest.raises(
+        ValueError, match=r"too rough or too large for the steps of AllenCahn.*blow up"
+    ):
+        AllenCahn().solve(rough(AllenCahn(), 20.0), [0.0, 0.05])
+
+
+def test_an_estimate_never_changes_a_solution_that_is_good_enough():
+    """To the bit, what the equation's own steps give when asked for by name."""
+    pde = CahnHilliard()
+    x = pde.grid(256).coordinates()[0]
+    start = torch.sin(4 * math.pi * x)[None, None]
+    times = np.linspace(0, 0.05, 6)
+    assert torch.equal(pde.solve(start, times), pde.solve(start, times, max_step=pde.max_step))
 
 
 def test_a_solution_that_blows_up_says_where_and_what_to_do():
