@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 
 from sfo.cli import main
 from sfo.experiments.record import Record
@@ -132,6 +133,17 @@ def test_options_that_do_not_go_together(run, capsys):
     assert "pass its own --data" in refusal(f"train --config {run}/experiment.json", capsys)
     assert "holds a run already" in refusal(f"train --data {data} --out {run}", capsys)
     assert "are for benchmarks" in refusal(f"evaluate {run} --grid 8", capsys)
+
+
+def test_what_this_machine_does_not_have(run, tmp_path, capsys):
+    """One line, and a folder that is as free as before."""
+    line = f"train --data {run.parent}/burgers.npz --out {tmp_path}/run"
+    if not torch.cuda.is_available():
+        text = refusal(f"{line} --accelerator cuda", capsys)
+        assert "Cannot train with accelerator='cuda' and devices=1: " in text
+        assert "`devices` must be in 1.." in refusal(f"{line} --devices 1000", capsys)
+    assert "does not fit into memory" in refusal(f"{line} --model.hidden-channels 900000", capsys)
+    assert not list(tmp_path.glob("run/*.json"))
 
 
 def test_a_configuration_is_changed_by_other_options(run, tmp_path):

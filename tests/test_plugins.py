@@ -6,11 +6,11 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from installed import EXAMPLES, site
 
 import sfo
 from sfo import plugins
@@ -19,7 +19,7 @@ from sfo.data import load_benchmark
 from sfo.experiments.record import Record
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin.py"
+EXAMPLE = EXAMPLES / "plugin.py"
 
 
 @pytest.fixture
@@ -172,21 +172,6 @@ def test_a_plugin_that_fails_to_import(source, reason, forgotten, tmp_path, caps
 def test_a_plugin_that_is_not_there(plugin, sentence, forgotten, capsys):
     assert sentence in refusal(f"list --plugin {plugin}", capsys)
     assert "needs a Python file or a module" in refusal("list --plugin", capsys)
-
-
-def site(folder):
-    """A folder as pip leaves it: the package without its repository, and one with a plugin."""
-    shutil.copytree(Path(sfo.__file__).parent, folder / "sfo",
-                    ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
-    shutil.copy(EXAMPLE, folder / "installed_plugin.py")
-    (folder / "broken_plugin.py").write_text("1 / 0")
-    info = folder / "my_package-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[sfo.plugins]\nmine = installed_plugin\nbad = broken_plugin\n"
-    )
-    return folder
 
 
 def test_installed_plugins_are_found_by_their_entry_point(tmp_path):

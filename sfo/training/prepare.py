@@ -197,19 +197,28 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     # The caller's random numbers are left alone.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(experiment.seed)
-        model: nn.Module = build_model(
-            experiment.model.name,
-            experiment.data.paper_name,
-            preset=experiment.model.preset,
-            in_channels=in_channels,
-            out_channels=out_channels,
-            n_dim=shape.grid.n_dim,
-            train_shape=shape.grid.shape,
-            out_fields=fields,
-            carried=shape.carried(rollout),
-            periodic=shape.grid.periodic,
-            **experiment.model.settings,
-        )
+        try:
+            model: nn.Module = build_model(
+                experiment.model.name,
+                experiment.data.paper_name,
+                preset=experiment.model.preset,
+                in_channels=in_channels,
+                out_channels=out_channels,
+                n_dim=shape.grid.n_dim,
+                train_shape=shape.grid.shape,
+                out_fields=fields,
+                carried=shape.carried(rollout),
+                periodic=shape.grid.periodic,
+                **experiment.model.settings,
+            )
+        except (RuntimeError, MemoryError) as error:
+            if "allocate" not in str(error) and not isinstance(error, MemoryError):
+                raise
+            reason = str(error).strip().splitlines()[0]
+            raise ValueError(
+                f"The model {experiment.model.name} does not fit into memory with the settings "
+                f"{experiment.model.settings}; make it smaller. torch says: {reason}"
+            ) from error
     if train is not None and rollout is None and hasattr(model, "standardise_by"):
         model.standardise_by(*data_sizes(train, shape.carried()))  # type: ignore[operator]
     if experiment.train.normaliser is not None:

@@ -48,15 +48,28 @@ def start(
     if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         num_nodes = int(os.environ["WORLD_SIZE"]) // devices
+    elif isinstance(devices, int) and not torch.cuda.is_available():
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+        if devices < 1 or devices > (cores or os.cpu_count() or 1):
+            raise ValueError(
+                f"`devices` must be in 1..{cores or os.cpu_count() or 1}, the cores of this "
+                f"machine, got {devices}."
+            )
     double = sharded and precision == "64-true"
-    fabric = Fabric(
-        accelerator=accelerator,
-        devices=devices,
-        num_nodes=num_nodes,
-        strategy=ModelParallelStrategy(shard) if sharded else strategy,
-        # By its name, Fabric refuses float64 for a sharded model, which works all the same.
-        **(dict(plugins=DoublePrecision()) if double else dict(precision=precision)),
-    )
+    try:
+        fabric = Fabric(
+            accelerator=accelerator,
+            devices=devices,
+            num_nodes=num_nodes,
+            strategy=ModelParallelStrategy(shard) if sharded else strategy,
+            # By its name, Fabric refuses float64 for a sharded model, which works all the same.
+            **(dict(plugins=DoublePrecision()) if double else dict(precision=precision)),
+        )
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"Cannot train with accelerator={accelerator!r} and devices={devices!r}: {reason}"
+        ) from error
     if restarts() and fabric.world_size > 1 == num_nodes:
         _meet_again(fabric)
     fabric.launch()
