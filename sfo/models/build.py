@@ -88,9 +88,8 @@ def build_model(
         chosen = earlier_settings(kind, benchmark)
     elif recommended is not None:
         chosen = dict(getattr(kind, "RECOMMENDED", {}).get(benchmark, {}))
-    chosen = _on_grid(kind, chosen, train_shape)
     if recommended is None:
-        return kind(**{**chosen, **facts, **settings})
+        return kind(**{**_on_grid(kind, chosen, train_shape), **facts, **settings})
     if periodic is not None:
         facts |= accepted(recommended, dict(periodic=periodic))
     return recommended(**{**chosen, **facts, **settings})

@@ -219,8 +219,10 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
                 f"The model {experiment.model.name} does not fit into memory with the settings "
                 f"{experiment.model.settings}; make it smaller. torch says: {reason}"
             ) from error
-    if train is not None and rollout is None and hasattr(model, "standardise_by"):
-        model.standardise_by(*data_sizes(train, shape.carried()))  # type: ignore[operator]
+    if experiment.train.normaliser is None and rollout is None and train is not None:
+        standardise = getattr(model, "standardise_by", None)
+        if standardise is not None:
+            standardise(*data_sizes(train, shape.carried()))
     if experiment.train.normaliser is not None:
         model = Normalised(model, in_channels, out_channels, shape.grid.n_dim)
         if train is not None:
