@@ -15,6 +15,7 @@ from sfo.commands.choosing import Chosen, choose
 from sfo.commands.console import plain_console
 from sfo.commands.data import Options, parse_options
 from sfo.data.pairs import Part, Scheme
+from sfo.models.build import Preset
 from sfo.training.config import Experiment, TrainConfig
 from sfo.training.folder import new_folder
 
@@ -40,7 +41,7 @@ TrainFlags: Any = _flags()
 def train(
     benchmark: str | None = None,
     model: str | None = None,
-    preset: Literal["paper", "recommended", "default"] | None = None,
+    preset: Preset | None = None,
     scale: Literal["smoke", "desk", "paper"] | None = None,
     seed: int | None = None,
     out: Path | None = None,

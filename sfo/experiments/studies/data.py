@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BENCHMARKS = {"allen_cahn": 10_000, "cahn_hilliard": 5_000}
 """Samples that are generated, of which eight tenths train."""
+SMOKE_SAMPLES, SMOKE_SIZES = 40, (8, 16, 32)
 MODELS = ("sfo_recommended", "fno", "neuralop_fno")
 SIZES = (125, 250, 500, 1000, 2000, 4000)
 WHOLE = 8000
@@ -31,14 +32,15 @@ USUAL = 500
 
 def data_cells(scale: Scale, seeds: int) -> list[Cell]:
     """Three models on growing parts of one set, by Muon at 1e-2 and batches of 4."""
-    if scale != "desk":
-        return []
     cells = []
     for benchmark, samples in BENCHMARKS.items():
         for column in MODELS:
             model, preset = MAIN_MODELS[column]
             whole = column == "sfo_recommended" and samples * 8 // 10 >= WHOLE
-            for n in (*SIZES, *((WHOLE,) if whole else ())):
+            sizes: tuple[int, ...] = (*SIZES, WHOLE) if whole else SIZES
+            if scale == "smoke":
+                samples, sizes = SMOKE_SAMPLES, SMOKE_SIZES
+            for n in sizes:
                 experiment = Experiment.of(
                     benchmark,
                     model,
@@ -46,7 +48,7 @@ def data_cells(scale: Scale, seeds: int) -> list[Cell]:
                     scale=scale,
                     data=dict(samples=samples, train_samples=n),
                     train=dict(
-                        epochs=EPOCHS * max(1, USUAL // n),
+                        epochs=2 if scale == "smoke" else EPOCHS * max(1, USUAL // n),
                         batch_size=4,
                         optimizer="muon",
                         learning_rate=1e-2,
@@ -54,7 +56,8 @@ def data_cells(scale: Scale, seeds: int) -> list[Cell]:
                         clip=1.0,
                     ),
                 )
-                cells.append(Cell(f"{benchmark}, {MODEL_TITLES[column]}", f"n={n}", experiment))
+                row = f"{benchmark}, {MODEL_TITLES[column]}"
+                cells.append(Cell(row, f"n={n}", experiment, seeds))
     return cells
 
 

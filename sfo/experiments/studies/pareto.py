@@ -13,7 +13,7 @@ from sfo.experiments.study import Cell, Study, with_changes
 from sfo.experiments.study_results import StudyResults, trusted
 from sfo.models.build import Preset
 from sfo.registry import STUDIES
-from sfo.training.config import Experiment, Scale, protocol
+from sfo.training.config import Experiment, Scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,7 +84,7 @@ def pareto_cells(scale: Scale, seeds: int) -> list[Cell]:
     """Every family at its sizes, by Muon at 1e-2 with 2/5 of the scale's batch."""
     cells = []
     for benchmark in PAPER_BENCHMARKS:
-        batch = max(1, 2 * protocol(benchmark, scale)["batch_size"] // 5)
+        batch = max(1, 2 * Experiment.of(benchmark, scale=scale).train.batch_size // 5)
         train: dict[str, Any] = dict(
             schedule="one_cycle", clip=1.0, optimizer="muon", learning_rate=1e-2, batch_size=batch
         )
