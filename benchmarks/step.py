@@ -2,11 +2,14 @@
 
     python benchmarks/step.py [--json FILE] [--repeats 5] [--quick]
 
-All three train in one process, one step each in turn, under the same allocator settings; a row
-gives medians and their ratios. Peak memory is measured in a process of its own for each model: the
-resident memory that one training step adds to that of the built model and its data. The FNO has the
-same width and number of layers, and n_modes = 16, 12 and 8 along an axis in 1D, 2D and 3D: half of
-the paper's FNO, since neuraloperator counts both signs of a frequency, so it is the faster for it.
+All train in one process, one step each in turn, under the same allocator settings; a row gives
+medians and their ratios. "ours" is the paper's SFO, "factored" an SFO of the same width with
+factored kernels and a hidden layer as wide as the field, "recommended" the recommended SFO of its
+own width; the last two are also timed in prediction, at a batch of one. Peak memory is measured
+in a process of its own for each model: the resident memory that one training step adds to that of
+the built model and its data. The FNO has the same width and number of layers, and n_modes = 16,
+12 and 8 along an axis in 1D, 2D and 3D: half of the paper's FNO, since neuraloperator counts both
+signs of a frequency, so it is the faster for it.
 """
 
 import argparse
@@ -54,6 +57,9 @@ CASES = [
     Case("3D, 1 × 6 components", 6, 2, 8, (32, 32, 32), 32, 8, speedup=8, to_fno=1.5),
 ]
 KINDS = ("paper", "ours", "fno")
+FACTORED = ("factored", "recommended", "fno")
+WANTED = {"factored": 0.9, "recommended": {1: 1.0, 2: 1.2, 3: 1.2}, "prediction": 0.8}
+"""What the steps of factored kernels should take at most, as multiples of neuraloperator's."""
 
 
 def build(kind: str, case: Case) -> nn.Module:
@@ -65,6 +71,24 @@ def build(kind: str, case: Case) -> nn.Module:
     if kind == "ours":
         return SFO(
             **sizes, n_dim=len(case.shape), n_modes=case.n_modes, hidden_channels=case.channels
+        )
+    if kind == "recommended":
+        return SFO.recommended(**sizes, n_dim=len(case.shape), train_shape=case.shape)
+    if kind == "factored":
+        return SFO(
+            **sizes,
+            n_dim=len(case.shape),
+            n_modes=case.n_modes,
+            hidden_channels=case.channels,
+            mixing="factored",
+            index="tied" if len(case.shape) == 1 else "separable",
+            support="two_sided",
+            gain="unit",
+            skip=True,
+            norm=None,
+            lift_norm=None,
+            lift_kernel=1,
+            mlp_ratio=1,
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -90,6 +114,19 @@ def training_step(kind: str, case: Case) -> Callable[[], None]:
         optimizer.step()
 
     return step
+
+
+def prediction(kind: str, case: Case) -> Callable[[], None]:
+    """A function that predicts one sample."""
+    torch.manual_seed(0)
+    model = build(kind, case).eval()
+    a = torch.randn(1, case.in_channels, *case.shape)
+
+    def predict() -> None:
+        with torch.no_grad():
+            model(a)
+
+    return predict
 
 
 def seconds(function: Callable[[], None]) -> float:
@@ -146,6 +183,41 @@ def compare(cases: list[Case], kinds: tuple[str, ...], repeats: int, allocator: 
     return rows
 
 
+def compare_factored(cases: list[Case], repeats: int) -> list[dict]:
+    """Training steps and predictions of factored kernels beside neuraloperator's FNO."""
+    rows = []
+    for case in cases:
+        steps = interleaved({k: training_step(k, case) for k in FACTORED}, repeats)
+        alone = interleaved({k: prediction(k, case) for k in FACTORED}, 4 * repeats)
+        row = {"case": case.name, "n_dim": len(case.shape)}
+        row["ms"] = {k: 1e3 * s for k, s in steps.items()}
+        row["prediction_ms"] = {k: 1e3 * s for k, s in alone.items()}
+        rows.append(row)
+    return rows
+
+
+def show_factored(console: Console, rows: list[dict]) -> None:
+    table = Table(title="Factored kernels, as multiples of neuraloperator's FNO")
+    headings = ("case", "FNO ms", "factored", "want", "recommended", "want")
+    for heading in (*headings, "prediction: FNO ms", "factored", "recommended", "want"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    for row in rows:
+        ms, alone = row["ms"], row["prediction_ms"]
+        table.add_row(
+            row["case"],
+            f"{ms['fno']:.0f}",
+            f"{ms['factored'] / ms['fno']:.2f}",
+            f"≤ {WANTED['factored']:g}",
+            f"{ms['recommended'] / ms['fno']:.2f}",
+            f"≤ {WANTED['recommended'][row['n_dim']]:g}",
+            f"{alone['fno']:.1f}",
+            f"{alone['factored'] / alone['fno']:.2f}",
+            f"{alone['recommended'] / alone['fno']:.2f}",
+            f"≤ {WANTED['prediction']:g}",
+        )
+    console.print(table)
+
+
 def growth(repeats: int, points: list[int]) -> list[dict]:
     """How our step grows with n, at a fixed batch of 2 (1D, d = 64, L = 20)."""
     cases = {n: Case(f"n = {n:,}", 2, 1, 1, (n,), 64, 16) for n in points}
@@ -194,6 +266,7 @@ def main() -> None:
         default="keep",
         help="keep freed blocks, as our training entry points do, or leave malloc as it is",
     )
+    parser.add_argument("--factored", action="store_true", help="factored kernels only")
     parser.add_argument("--case", help="only the cases whose name contains this")
     options = parser.parse_args()
     set_allocator(options.allocator)
@@ -206,15 +279,22 @@ def main() -> None:
         if options.case
         else [2**p for p in (range(8, 11) if options.quick else range(8, 17, 2))]
     )
+    console = Console(width=140 if not sys.stdout.isatty() else None)
+    factored = [] if options.no_fno else compare_factored(cases, options.repeats)
+    if factored:
+        show_factored(console, factored)
+    if options.factored:
+        return
     rows = compare(cases, kinds, options.repeats, options.allocator)
     grown = growth(options.repeats, points)
-    console = Console(width=140 if not sys.stdout.isatty() else None)
     show(console, rows, grown, cases)
     if options.json:
         about = {"torch": torch.__version__, "threads": torch.get_num_threads()}
         about |= {"machine": platform.machine(), "cpus": multiprocessing.cpu_count()}
         options.json.write_text(
-            json.dumps({"about": about, "steps": rows, "growth": grown}, indent=1)
+            json.dumps(
+                {"about": about, "steps": rows, "factored": factored, "growth": grown}, indent=1
+            )
         )
 
 
