@@ -136,6 +136,17 @@ class FNO(LayeredOperator):
             self.unused_norms = nn.ModuleList(norms).requires_grad_(False)
         self.arguments = {**arguments, "n_modes": list(n_modes), "padding": list(padding)}
 
+    @classmethod
+    def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
+        """On several axes fewer modes than the default, which is for one, and none without use.
+
+        16 modes on three axes are 270 million weights, of which a coarse grid uses few.
+        """
+        if len(shape) == 1 or "n_modes" in settings:
+            return settings
+        most = {2: 12, 3: 8}.get(len(shape), 4)
+        return {**settings, "n_modes": [min(most, n // 2 + 1) for n in shape]}
+
 
 def for_each_axis(
     name: str, value: int | Sequence[int], n_dim: int, at_least: int = 0

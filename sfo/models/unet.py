@@ -1,5 +1,7 @@
 """The U-Net: convolutions on a ladder of grids, each half as fine as the one above."""
 
+from collections.abc import Sequence
+from inspect import signature
 from itertools import pairwise
 from math import gcd
 from typing import Any, ClassVar, Literal
@@ -110,6 +112,13 @@ class UNet(Operator):
         self.project = convolution(hidden_channels, last, kernel_size=1)
         self.pool = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)[n_dim - 1](2)
         self.arguments = arguments
+
+    @classmethod
+    def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
+        """Two points or more on the coarsest grid: a batch norm of one sample needs them."""
+        n_levels = settings.get("n_levels", signature(cls).parameters["n_levels"].default)
+        most = max(1, (max(shape) - 1).bit_length() - 1)
+        return {**settings, "n_levels": min(n_levels, most)}
 
     def operate(self, a: Field) -> Field:
         if self.coordinates:

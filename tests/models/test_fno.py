@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from sfo.models import FNO, spectral_conv
 from sfo.models.blocks import coordinates
+from sfo.models.build import build_model
 from sfo.models.spectral_conv import FourierModes, SpectralConv, low_pass
 
 
@@ -246,3 +247,17 @@ def test_complex_weights_survive_a_trip_to_disk(dtype, tmp_path):
     model.save_pretrained(tmp_path / "model")
     a = torch.randn(2, 1, 16, dtype=dtype)
     assert torch.equal(FNO.from_pretrained(tmp_path / "model")(a), model(a))
+
+
+@pytest.mark.parametrize(
+    ("shape", "modes"), [((64,), [16]), ((64, 10), [12, 6]), ((8, 32, 8), [5, 8, 5])]
+)
+def test_default_modes_on_several_axes_are_as_many_as_a_grid_uses(shape, modes):
+    """An axis of n points has n // 2 + 1 frequencies; what is said stays as it is."""
+    facts = dict(in_channels=1, out_channels=1, n_dim=len(shape), train_shape=shape)
+    model = build_model("fno", preset="default", hidden_channels=2, **facts)
+    assert model.arguments["n_modes"] == modes
+    told = build_model("fno", preset="default", hidden_channels=2, n_modes=9, **facts)
+    assert told.arguments["n_modes"] == [9] * len(shape)
+    paper = build_model("fno", "maxwell", train_shape=(8, 8, 8))
+    assert paper.arguments["n_modes"] == [8, 8, 8]

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from sfo.models import UNet
+from sfo.models.build import build_model
 
 
 @pytest.mark.parametrize(
@@ -104,3 +105,13 @@ def test_comes_back_from_disk_unchanged(n_dim, tmp_path):
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         UNet(1, 1, **arguments)
+
+
+@pytest.mark.parametrize(("points", "levels"), [(8, 2), (9, 3), (16, 3), (17, 4), (64, 4), (2, 1)])
+def test_presets_leave_two_points_on_the_coarsest_grid(points, levels):
+    """A batch norm cannot train on one number: 2^levels < points, up to the default of 4."""
+    assert UNet.on_grid({}, (points, 2)) == {"n_levels": levels}
+    facts = dict(in_channels=1, out_channels=1, n_dim=1, train_shape=(points,), hidden_channels=2)
+    model = build_model("unet", preset="recommended", **facts)
+    if points > 2:
+        assert model.train()(torch.randn(1, 1, points)).isfinite().all()
