@@ -78,7 +78,7 @@ def test_predict_and_its_picture(run, tmp_path, capsys):
 def test_show(run, capsys):
     main(["show", str(run)])
     text = capsys.readouterr().out
-    assert "on burgers, 12 samples of your own, 16 points, SHA-256 " in text
+    assert "on burgers_data, 12 samples of your own, 16 points, SHA-256 " in text
     assert "2 of 2 epochs" in text
 
 

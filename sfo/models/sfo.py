@@ -371,10 +371,9 @@ class SFO(LayeredOperator):
             settings |= dict(decode=decode, activation="relu") | walls
         else:
             settings |= dict(index="multi", n_modes=8)
-        settings |= overrides
-        if settings.get("train_shape") is not None:
-            settings = cls.on_grid(settings, settings["train_shape"])
-        return cls(in_channels, out_channels, n_dim, **settings)
+        if overrides.get("train_shape") is not None:
+            settings = cls.on_grid(settings, overrides["train_shape"])
+        return cls(in_channels, out_channels, n_dim, **{**settings, **overrides})
 
     @classmethod
     def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
