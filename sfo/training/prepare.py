@@ -16,6 +16,7 @@ from sfo.grid import Grid
 from sfo.models.build import build_model
 from sfo.registry import BENCHMARKS
 from sfo.training.config import ArraysConfig, Experiment
+from sfo.training.settings import model_settings
 from sfo.training.wrappers import Moments, Normalised, Rollout, usable_moments
 
 
@@ -186,6 +187,9 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     """
     rollout, fields = experiment.train.rollout, len(shape.names)
     in_channels, out_channels = shape.in_channels, shape.out_channels
+    sizes = None
+    if train is not None and rollout is None and "carried" in model_settings(experiment.model.name):
+        sizes = data_sizes(train, shape.carried())
     if rollout is not None:
         in_channels, out_channels = rollout * fields + shape.static, fields
         if experiment.data.arrays is not None and in_channels != shape.in_channels:
@@ -207,7 +211,7 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
                 n_dim=shape.grid.n_dim,
                 train_shape=shape.grid.shape,
                 out_fields=fields,
-                carried=shape.carried(rollout),
+                carried=shape.carried(rollout) if sizes is None else sizes.carried,
                 periodic=shape.grid.periodic,
                 **experiment.model.settings,
             )
@@ -219,10 +223,8 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
                 f"The model {experiment.model.name} does not fit into memory with the settings "
                 f"{experiment.model.settings}; make it smaller. torch says: {reason}"
             ) from error
-    if experiment.train.normaliser is None and rollout is None and train is not None:
-        standardise = getattr(model, "standardise_by", None)
-        if standardise is not None:
-            standardise(*data_sizes(train, shape.carried()))
+    if sizes is not None and experiment.train.normaliser is None:
+        model.standardise_by(sizes.mean, sizes.deviation, sizes.scale)  # type: ignore[operator]
     if experiment.train.normaliser is not None:
         model = Normalised(model, in_channels, out_channels, shape.grid.n_dim)
         if train is not None:
@@ -233,28 +235,51 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     return model
 
 
-def data_sizes(train: Pairs, carried: Sequence[int | None]) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean and deviation of each input channel, and the size of each solution field.
+@dataclass(frozen=True)
+class DataSizes:
+    """What a model that brings its data to the size of 1 must know of them.
 
-    The size of a field is the root mean square of its difference from the frame that the input
-    holds of it, or its standard deviation where there is none.
+    Args:
+        mean: The mean of each input channel.
+        deviation: The standard deviation of each input channel.
+        scale: The size of each solution field beyond its carried frame.
+        carried: For each solution field the input channel with its last known frame, where that
+            is nearer to the solution than the field's mean is; else None.
     """
+
+    mean: Tensor
+    deviation: Tensor
+    scale: Tensor
+    carried: list[int | None]
+
+
+def data_sizes(train: Pairs, carried: Sequence[int | None]) -> DataSizes:
+    """Sizes of training data; `carried` names the channels with known frames, see `DataShape`."""
     a, u = (rows if isinstance(rows, Rows) else array_rows(rows) for rows in (train.a, train.u))
     mean, variance = channel_moments(a)
-    frames, fields = u.shape[1] // len(carried), len(carried)
+    fields = len(carried)
 
     def changes(ids: list[int]) -> Tensor:
-        known, values = a[ids], u[ids].unflatten(1, (fields, frames)).clone()
+        known, values = a[ids], u[ids].unflatten(1, (fields, -1)).clone()
         for field, channel in enumerate(carried):
             if channel is not None:
                 values[:, field] -= known[:, channel : channel + 1]
         return values.flatten(1, 2)
 
-    means, variances = (m.view(fields, frames) for m in channel_moments(Rows(u.shape, changes)))
-    squares = variances + means.square()
-    absent = torch.tensor([channel is None for channel in carried])
-    squares = squares.mean(1) - torch.where(absent, means.mean(1).square(), 0)
-    return mean, variance.sqrt(), squares.clamp(min=0).sqrt()
+    def moments(rows: Rows) -> tuple[Tensor, Tensor]:
+        """The mean and the mean square of each field."""
+        means, variances = (m.view(fields, -1) for m in channel_moments(rows))
+        return means.mean(1), (variances + means.square()).mean(1)
+
+    means, squares = moments(u)
+    deviation = (squares - means.square()).clamp(min=0).sqrt()
+    change = moments(Rows(u.shape, changes))[1].sqrt()
+    near = [
+        c is not None and bool(d < s) for c, d, s in zip(carried, change, deviation, strict=True)
+    ]
+    scale = torch.where(torch.tensor(near), change, deviation)
+    kept = [channel if is_near else None for channel, is_near in zip(carried, near, strict=True)]
+    return DataSizes(mean, variance.sqrt(), scale, kept)
 
 
 FieldsOf = list[tuple[Tensor | Moments, int]]

@@ -293,8 +293,13 @@ def test_sizes_of_the_data():
     u = torch.cat([a[:, 1:2] + torch.tensor([0.0, 1.0])[:, None], 5 + torch.randn(40, 2, 16)], 1)
     grid = Grid((16,), (0.0,), (1.0,))
     pairs = Pairs(a, u, grid, tuple(range(40)), (0.0, 1.0), ("p", "q"), ("r", "p"))
-    mean, deviation, scale = data_sizes(pairs, [1, None])
-    torch.testing.assert_close(mean, a.double().mean((0, 2)))
-    torch.testing.assert_close(deviation, a.double().std((0, 2), correction=0))
-    assert scale[0].item() == pytest.approx(0.5**0.5, rel=1e-5)
-    assert scale[1].item() == pytest.approx(u[:, 2:].double().std(correction=0).item(), rel=1e-5)
+    sizes = data_sizes(pairs, [1, None])
+    torch.testing.assert_close(sizes.mean, a.double().mean((0, 2)))
+    torch.testing.assert_close(sizes.deviation, a.double().std((0, 2), correction=0))
+    deviation = u[:, 2:].double().std(correction=0).item()
+    assert sizes.scale.tolist() == pytest.approx([0.5**0.5, deviation], rel=1e-5)
+    assert sizes.carried == [1, None]
+    # Channel 0 has nothing to do with q, whose mean is the better guess.
+    sizes = data_sizes(pairs, [1, 0])
+    assert sizes.carried == [1, None]
+    assert sizes.scale[1].item() == pytest.approx(deviation, rel=1e-5)
