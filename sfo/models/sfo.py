@@ -321,8 +321,8 @@ class SFO(LayeredOperator):
 
         Factored two-sided kernels that depend on the input, with a pointwise path beside them; a
         linear path from the input to the output; inputs and outputs brought to the size of 1
-        (`standardise_by`); two shares of the frames, read off the last two layers. On other grids
-        than the trained one the kernel stays what it was. Where the domain has ends, coordinates
+        (`standardise_by`); on one and two axes, two shares of the frames, read off the last two
+        layers. On other grids than the trained one the kernel stays what it was. Where the domain has ends, coordinates
         are appended, and on one and two axes the walls reflect by learned weights; without
         coordinates the model commutes with shifts, as periodic problems do. docs/design.md has the
         measurements behind each choice.
@@ -361,11 +361,11 @@ class SFO(LayeredOperator):
             coordinates=not periodic,
         )
         frames = out_channels // overrides.get("out_fields", 1)
-        decode = min(2, frames, overrides.get("n_layers", 4))
+        decode = min(2, frames, overrides.get("n_layers", 3))
         walls: dict[str, Any] = {} if periodic else dict(index="separable", boundary="learned")
         if n_dim == 1:
-            settings |= dict(decode=decode, lift_channels=2 * width, projection_channels=2 * width)
-            settings |= walls
+            settings |= dict(lift_channels=4 * width, projection_channels=4 * width)
+            settings |= walls or dict(decode=decode)
         elif n_dim == 2:
             settings |= dict(index="separable", rank=2 * width, n_modes=30, n_layers=3)
             settings |= dict(decode=decode, activation="relu") | walls
