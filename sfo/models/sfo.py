@@ -322,10 +322,10 @@ class SFO(LayeredOperator):
         Factored two-sided kernels that depend on the input, with a pointwise path beside them; a
         linear path from the input to the output; inputs and outputs brought to the size of 1
         (`standardise_by`); on one and two axes, two shares of the frames, read off the last two
-        layers. On other grids than the trained one the kernel stays what it was. Where the domain has ends, coordinates
-        are appended, and on one and two axes the walls reflect by learned weights; without
-        coordinates the model commutes with shifts, as periodic problems do. docs/design.md has the
-        measurements behind each choice.
+        layers. On other grids than the trained one the kernel stays what it was. Where the domain
+        has ends, coordinates are appended, and on one and two axes the walls reflect by learned
+        weights; without coordinates the model commutes with shifts, as periodic problems do.
+        docs/design.md has the measurements behind each choice.
 
         Train it with Muon (`optimizer="muon"`, learning rate 1e-2, one cycle, gradients clipped at
         1) and small batches.
