@@ -16,7 +16,7 @@ from sfo.registry import BASES, BENCHMARKS, MODELS
 
 
 def demo(
-    out: Path = Path("runs/demo"), epochs: int = 60, samples: int = 300, seed: int = 0
+    out: Path = Path("runs/demo"), epochs: int = 20, samples: int = 300, seed: int = 0
 ) -> None:
     """Generate Allen–Cahn data, train SFO and FNO for a few minutes, and write a report page.
 

@@ -27,10 +27,12 @@ RUNS = {
     "FNO, as in the paper": dict(model="fno", preset="paper"),
 }
 TITLE = "SFO demo: the Allen–Cahn equation"
-PROTOCOL = dict(schedule="one_cycle", learning_rate=4e-3, clip=1.0, batch_size=20)
+PROTOCOL = dict(
+    optimizer="muon", schedule="one_cycle", learning_rate=1e-2, clip=1.0, batch_size=8
+)
 
 
-def run(out: Path, epochs: int = 60, samples: int = 300, seed: int = 0) -> dict[str, Record]:
+def run(out: Path, epochs: int = 20, samples: int = 300, seed: int = 0) -> dict[str, Record]:
     """Generate, train, evaluate and report into `out`; returns the Records.
 
     Args:
