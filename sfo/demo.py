@@ -27,9 +27,7 @@ RUNS = {
     "FNO, as in the paper": dict(model="fno", preset="paper"),
 }
 TITLE = "SFO demo: the Allen–Cahn equation"
-PROTOCOL = dict(
-    optimizer="muon", schedule="one_cycle", learning_rate=1e-2, clip=1.0, batch_size=8
-)
+PROTOCOL = dict(optimizer="muon", schedule="one_cycle", learning_rate=1e-2, clip=1.0, batch_size=8)
 
 
 def run(out: Path, epochs: int = 20, samples: int = 300, seed: int = 0) -> dict[str, Record]:

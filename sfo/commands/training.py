@@ -52,6 +52,7 @@ def train(
     periodic: bool = False,
     validation: float | None = None,
     samples: int | None = None,
+    train_samples: int | None = None,
     data_seed: int | None = None,
     scheme: Scheme | None = None,
     stride: int | None = None,
@@ -90,6 +91,7 @@ def train(
         validation: Share of the samples of --data that select the best epoch, 0.1 if left out;
             as many are reported.
         samples: Samples in all; as many as the scale says if left out.
+        train_samples: Train on the first so many training samples only; on all if left out.
         data_seed: Seed of the data, 0 if left out.
         scheme: How samples are divided; paper is 90/10 %, selected and reported on the same.
         stride: Take every stride-th stored point.
@@ -111,6 +113,7 @@ def train(
         seed=seed,
         data=dict(
             samples=samples,
+            train_samples=train_samples,
             seed=data_seed,
             scheme=scheme,
             stride=stride,

@@ -11,6 +11,7 @@ from sfo.training.config import Experiment
 
 DATA_FLAGS = {
     "samples": "samples",
+    "train_samples": "train-samples",
     "seed": "data-seed",
     "scheme": "scheme",
     "stride": "stride",
