@@ -1,11 +1,9 @@
-"""A plugin: an equation, a model and a basis of your own, in one file.
+"""A plugin: an equation, a model, a basis and a study of your own, in one file.
 
-    sfo generate advection --scale smoke --plugin examples/plugin.py
     sfo train --benchmark advection --model convnet --plugin examples/plugin.py --out runs/mine
-    sfo evaluate runs/mine
     sfo train --benchmark advection --model sfo --model.basis cosine --plugin examples/plugin.py
-
-A run remembers its plugins: `resume`, `evaluate`, `predict` and `show` need no `--plugin`.
+    sfo reproduce drift --plugin examples/plugin.py --out results/drift
+    sfo report results/drift --plugin examples/plugin.py
 """
 
 import math
@@ -16,8 +14,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from sfo import BASES, BENCHMARKS, MODELS, Grid
+from sfo import BASES, BENCHMARKS, MODELS, STUDIES, Grid
 from sfo.data.benchmarks import Benchmark, Scale, sample_rng
+from sfo.experiments.study import Cell, Experiment
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,13 @@ class ConvNet(nn.Module):
 @BASES.register("cosine")
 def cosine_modes(n: int, n_modes: int) -> Tensor:
     """φₗ(j) ∝ cos(π l (j + 1/2) / n), the rows of the discrete cosine transform."""
-    if not 1 <= n_modes <= n:
-        raise ValueError(f"`n_modes` must be in 1..n, got n_modes={n_modes} for n={n} points.")
     row, j = torch.arange(n_modes, dtype=torch.float64), torch.arange(n, dtype=torch.float64)
     phi = torch.cos(math.pi * row[:, None] * (j + 0.5) / n)
     return phi / phi.norm(dim=1, keepdim=True)
 
 
-if __name__ == "__main__":
-    print("Pass this file to a command: sfo train --benchmark advection --plugin", __file__)
+@STUDIES.register("drift")
+def drift(scale: str, seeds: int) -> list[Cell]:
+    """Two models on advection–diffusion, %"""
+    runs = {name: Experiment.of("advection", name, scale=scale) for name in ("sfo", "convnet")}
+    return [Cell("advection", name, run, seeds) for name, run in runs.items()]

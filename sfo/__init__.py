@@ -6,7 +6,7 @@ from sfo.data import Arrays, load_benchmark, load_file, open_data
 from sfo.grid import Grid
 from sfo.models import SFO
 from sfo.models.build import build_model
-from sfo.registry import BASES, BENCHMARKS, MODELS
+from sfo.registry import BASES, BENCHMARKS, METRICS, MODELS, STUDIES
 
 if TYPE_CHECKING:
     from sfo.experiments.own import FinishedRun, fit, load_run
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 __all__ = [
     "BASES",
     "BENCHMARKS",
+    "METRICS",
     "MODELS",
     "SFO",
+    "STUDIES",
     "Arrays",
     "FinishedRun",
     "Grid",

@@ -17,7 +17,7 @@ from sfo import plugins
 from sfo.cli import main
 from sfo.data import load_benchmark
 from sfo.experiments.record import Record
-from sfo.registry import BASES, BENCHMARKS, MODELS
+from sfo.registry import BASES, BENCHMARKS, MODELS, STUDIES
 
 EXAMPLE = EXAMPLES / "plugin.py"
 
@@ -26,7 +26,7 @@ EXAMPLE = EXAMPLES / "plugin.py"
 def forgotten(monkeypatch):
     """What a test registers is gone after it."""
     monkeypatch.setattr(plugins, "_by_name", {})
-    for registry in (BASES, BENCHMARKS, MODELS):
+    for registry in (BASES, BENCHMARKS, MODELS, STUDIES):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
 
 
@@ -227,3 +227,17 @@ def test_the_example_from_an_installed_package_in_an_empty_folder(tmp_path):
     assert "is finished" in sfo_command("resume sfo")
     np.save(tmp_path / "work" / "a.npy", np.zeros((2, 1, 64), "f4"))
     assert "(2, 1, 64) → (2, 6, 64)" in sfo_command("predict sfo a.npy --picture u.png")
+
+
+def test_the_study_of_the_example_is_run_and_reported(forgotten, tmp_path, monkeypatch):
+    """Two models on an equation that the package does not know, by worker processes."""
+    monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
+    out = tmp_path / "results"
+    words = ["--plugin", str(EXAMPLE)]
+    main(["reproduce", "drift", "--scale", "smoke", "--out", str(out), "--workers", "1", *words])
+    assert len(list((out / "records").glob("advection-*.json"))) == 2
+    main(["report", str(out), *words])
+    text = (out / "report.md").read_text()
+    assert "## Two models on advection–diffusion, %" in text
+    assert "| 1D advection–diffusion |" in text
+    assert "convnet" in text
