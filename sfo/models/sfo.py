@@ -364,7 +364,7 @@ class SFO(LayeredOperator):
         decode = min(2, frames, overrides.get("n_layers", 3))
         walls: dict[str, Any] = {} if periodic else dict(index="separable", boundary="learned")
         if n_dim == 1:
-            settings |= dict(lift_channels=4 * width, projection_channels=4 * width)
+            settings |= dict(lift_channels=2 * width, projection_channels=2 * width)
             settings |= walls or dict(decode=decode)
         elif n_dim == 2:
             settings |= dict(index="separable", rank=2 * width, n_modes=30, n_layers=3)
