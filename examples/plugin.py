@@ -1,9 +1,9 @@
 """A plugin: an equation, a model, a basis and a study of your own, in one file.
 
-    sfo train --benchmark advection --model convnet --plugin examples/plugin.py --out runs/mine
-    sfo train --benchmark advection --model sfo --model.basis cosine --plugin examples/plugin.py
-    sfo reproduce drift --plugin examples/plugin.py --out results/drift
-    sfo report results/drift --plugin examples/plugin.py
+sfo train --benchmark advection --model convnet --plugin examples/plugin.py --out runs/mine
+sfo train --benchmark advection --model sfo --model.basis cosine --plugin examples/plugin.py
+sfo reproduce drift --plugin examples/plugin.py --out results/drift
+sfo report results/drift --plugin examples/plugin.py
 """
 
 import math

@@ -86,7 +86,7 @@ def test_an_edited_record_is_refused(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("train --benchmark burgers", "Unknown benchmark 'burgers'"),
+        ("train --benchmark burger", "Unknown benchmark 'burger'"),
         ("train --model gno", "Unknown model 'gno'"),
         ("train --model.colour 3", "Unknown setting 'colour' of sfo"),
         ("train --model.n-modes many", "n_modes"),

@@ -59,7 +59,10 @@ def test_keys_tell_experiments_apart():
         (lambda: of(seed=-1), "`seed` must be greater than or equal to 0, got -1."),
         (lambda: Experiment.of("alen_cahn"), "Unknown benchmark 'alen_cahn'; known: allen_cahn, "),
         (lambda: of(model="sof"), "Unknown model 'sof'; known: "),
-        (lambda: of(settings=dict(modes=3)), "Unknown setting 'modes' of sfo; known: basis, "),
+        (
+            lambda: of(settings=dict(modes=3)),
+            "Unknown setting 'modes' of sfo; known: activation, basis, ",
+        ),
         (lambda: of(settings=dict(n_modes="3")), "`n_modes` of sfo must be a valid integer, got '"),
         (lambda: of(settings=dict(in_channels=3)), "Unknown setting 'in_channels' of sfo; known"),
         (lambda: of(settings=dict(norm={1})), "Settings must be what JSON can hold, got {'norm'"),
