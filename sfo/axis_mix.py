@@ -200,7 +200,7 @@ def _apply(v: Field, axis: int, matrix: Float[Tensor, "channel n n"]) -> Field:
     """Multiply a field by one matrix per channel along an axis."""
     n_dim = v.ndim - 2
     middle = 0 < axis < n_dim - 1
-    if middle or torch.compiler.is_compiling() or _is_transformed():
+    if middle or torch.compiler.is_compiling() or is_transformed():
         columns = v.reshape(*v.shape[:2], prod(v.shape[2 : axis + 2]), v.shape[axis + 2], -1)
         return torch.matmul(matrix[:, None], columns).view(v.shape)
     if axis == 0:
@@ -209,7 +209,7 @@ def _apply(v: Field, axis: int, matrix: Float[Tensor, "channel n n"]) -> Field:
     return _Multiply.apply(matrix, v.flatten(2, -2).mT).mT.reshape(v.shape)
 
 
-def _is_transformed() -> bool:
+def is_transformed() -> bool:
     """Whether a transform of torch.func is at work, which needs plain operators."""
     return torch._C._functorch.peek_interpreter_stack() is not None
 

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from sfo.axis_mix import is_transformed
 from sfo.shapes import Field
 
 
@@ -27,5 +28,7 @@ def pointwise(v: Field, weight: Tensor, bias: Tensor | None) -> Field:
 def pointwise_sum(v: Field, weight: Tensor, w: Field, other: Tensor, bias: Tensor) -> Field:
     """W v + W' w + b at every grid point, the second product added to the first in place."""
     out = torch.baddbmm(bias[:, None], weight.expand(v.shape[0], -1, -1), v.flatten(2))
-    out = torch.baddbmm(out, other.expand(w.shape[0], -1, -1), w.flatten(2))
+    factors = other.expand(w.shape[0], -1, -1), w.flatten(2)
+    # A transform of torch.func may know the one product as a batch and the other not.
+    out = torch.baddbmm(out, *factors) if is_transformed() else out.baddbmm_(*factors)
     return out.view(*out.shape[:2], *v.shape[2:])
