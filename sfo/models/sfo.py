@@ -370,7 +370,7 @@ class SFO(LayeredOperator):
             settings |= dict(index="separable", rank=2 * width, n_modes=30, n_layers=3)
             settings |= dict(decode=decode, activation="relu") | walls
         else:
-            settings |= dict(index="multi", n_modes=8)
+            settings |= dict(index="multi", n_modes=8, activation="relu")
         if overrides.get("train_shape") is not None:
             settings = cls.on_grid(settings, overrides["train_shape"])
         return cls(in_channels, out_channels, n_dim, **{**settings, **overrides})
