@@ -1,7 +1,6 @@
 """Parts that models share: pointwise maps, the channel norm, the lift and the two updates."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from math import sqrt
 from typing import Any, Literal, cast
 
@@ -226,56 +225,6 @@ class GLU(nn.Module):
     def forward(self, v: Field, kernel: SpectralKernel | FactoredKernel) -> Field:
         v = kernel(v)
         return self.activate(self.gate(v)) * self.value(v)
-
-
-class Decoder(nn.Module):
-    """Q in shares: depth as time, each share of the frames is read off a later layer.
-
-    The shares are equal parts of the time, the last layers are read:
-
-        u = (Q_1(v_{T−J+1}), …, Q_J(v_T))
-
-    Args:
-        hidden_channels: Latent channels d.
-        frames: Frames of each output field.
-        fields: Output fields, whose frames lie side by side in the output's channels.
-        shares: Number of shares J, at most the number of layers and of frames.
-        n_layers: Number of layers T.
-        projection_channels: Width of a hidden layer of each Q_j; None: they are linear.
-    """
-
-    def __init__(
-        self,
-        hidden_channels: int,
-        *,
-        frames: int,
-        fields: int,
-        shares: int,
-        n_layers: int,
-        projection_channels: int | None = None,
-    ) -> None:
-        super().__init__()
-        if not 1 <= shares <= min(n_layers, frames):
-            raise ValueError(
-                f"`decode` must be between 1 and the {n_layers} layers and {frames} frames of a "
-                f"field, got {shares}."
-            )
-        ends = [round(j * frames / shares) for j in range(shares + 1)]
-        self.counts = [stop - start for start, stop in pairwise(ends)]
-        self.after = range(n_layers - shares + 1, n_layers + 1)
-        self.fields = fields
-        self.shares = nn.ModuleList(
-            [projection(hidden_channels, projection_channels, n * fields) for n in self.counts]
-        )
-
-    def read(self, layer: int, v: Field) -> list[Tensor]:
-        """The shares that are read off the field after this layer, the first being 1."""
-        pairs = zip(self.after, self.shares, strict=True)
-        return [share(v).unflatten(1, (self.fields, -1)) for at, share in pairs if at == layer]
-
-    def join(self, shares: list[Tensor]) -> Field:
-        """All frames of all fields, from their shares in time."""
-        return torch.cat(shares, dim=2).flatten(1, 2)
 
 
 def projection(hidden_channels: int, width: int | None, out_channels: int) -> nn.Module:

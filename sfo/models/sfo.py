@@ -13,11 +13,11 @@ from sfo.models.blocks import (
     MLP,
     Activation,
     ChannelNorm,
-    Decoder,
     Lift,
     Update,
     projection,
 )
+from sfo.models.frames import Decoder, carry_frames, frames_of
 from sfo.models.kernel import FactoredKernel, Mixing, SpectralKernel
 from sfo.models.kernel_modes import (
     Boundary,
@@ -31,6 +31,7 @@ from sfo.models.kernel_modes import (
 )
 from sfo.models.operator import LayeredOperator, split_components
 from sfo.models.pointwise import Pointwise
+from sfo.models.standardise import Standardise
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
@@ -269,7 +270,7 @@ class SFO(LayeredOperator):
         self.skip: Pointwise | None = None
         if output_skip:
             self.skip = Pointwise(channels_in, channels_out, bias=False)
-            _carry(self.skip.weight, in_channels, carried, fields, frames)
+            carry_frames(self.skip.weight, in_channels, carried, fields, frames)
         self.fields = fields
         self.standardise = Standardise(channels_in, fields) if standardise else None
         self.arguments = {**arguments, "train_shape": modes.train_shape}
@@ -396,74 +397,3 @@ class SFO(LayeredOperator):
 
     def set_extra_state(self, state: Tensor) -> None:
         self.modes.train_shape = tuple(state.tolist()) or None
-
-
-class Standardise(nn.Module):
-    """Constants that bring inputs and outputs to the size of 1: given, not learned.
-
-    Args:
-        channels: Input channels; each is shifted by a mean and divided by a deviation.
-        fields: Output fields; each is multiplied by a scale.
-    """
-
-    mean: Tensor
-    deviation: Tensor
-    scale: Tensor
-
-    def __init__(self, channels: int, fields: int) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(channels))
-        self.register_buffer("deviation", torch.ones(channels))
-        self.register_buffer("scale", torch.ones(fields))
-
-    @torch.no_grad()
-    def set(self, mean: Tensor, deviation: Tensor, scale: Tensor) -> None:
-        """Take constants; what is constant itself is not divided or multiplied by its size 0."""
-        self.mean.copy_(mean)
-        self.deviation.copy_(torch.where(deviation > 1e-12 * mean.abs(), deviation, 1))
-        self.scale.copy_(torch.where(scale > 0, scale, 1))
-
-    def forward(self, a: Field) -> Field:
-        shape = (-1, *[1] * (a.ndim - 2))
-        return (a - self.mean.view(shape)) / self.deviation.view(shape)
-
-    def scaled(self, u: Field) -> Field:
-        """The output of a network in the units of the solution."""
-        frames = u.shape[1] // len(self.scale)
-        return u * self.scale.repeat_interleave(frames).view(-1, *[1] * (u.ndim - 2))
-
-
-def frames_of(out_channels: int, out_fields: int, components: int) -> tuple[int, int]:
-    """Fields and frames of one component of the output.
-
-    Example:
-        >>> frames_of(63, 3, 1), frames_of(48, 6, 6)
-        ((3, 21), (1, 8))
-    """
-    if out_fields < 1 or out_channels % out_fields:
-        raise ValueError(
-            f"`out_fields` must divide `out_channels`, got out_fields={out_fields}, "
-            f"out_channels={out_channels}."
-        )
-    fields = max(1, out_fields // components)
-    return fields, out_channels // components // fields
-
-
-def _carry(
-    weight: Tensor,
-    in_channels: int,
-    carried: Sequence[int | None] | None,
-    fields: int,
-    frames: int,
-) -> None:
-    """Start the output skip as the input's frames at all times, or at 0 where there are none."""
-    nn.init.zeros_(weight)
-    for field, channel in enumerate((carried or ())[:fields]):
-        if channel is None:
-            continue
-        if not 0 <= channel < in_channels:
-            raise ValueError(
-                f"`carried` must name input channels 0 to {in_channels - 1}, got {channel}."
-            )
-        with torch.no_grad():
-            weight[field * frames : (field + 1) * frames, channel % weight.shape[1]] = 1

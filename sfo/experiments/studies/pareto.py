@@ -38,6 +38,11 @@ class Family:
     sizes: Mapping[str, Settings]
 
 
+NARROWER: Mapping[str, Settings] = {
+    "small": dict(hidden_channels=10),
+    "middle": dict(hidden_channels=32),
+    "medium": {},
+}
 FAMILIES: dict[str, Family] = {
     "sfo_recommended": Family(
         "SFO recommended",
@@ -59,21 +64,13 @@ FAMILIES: dict[str, Family] = {
         "FNO",
         "fno",
         "paper",
-        {
-            "small": dict(hidden_channels=10),
-            "middle": dict(hidden_channels=32),
-            "medium": {},
-        },
+        NARROWER,
     ),
     "neuralop_fno": Family(
         "neuraloperator FNO",
         "neuralop_fno",
         "paper",
-        {
-            "small": dict(hidden_channels=10),
-            "middle": dict(hidden_channels=32),
-            "medium": {},
-        },
+        NARROWER,
     ),
     "uno": Family("UNO", "uno", "paper", {"small": dict(hidden_channels=8), "medium": {}}),
 }
