@@ -198,7 +198,7 @@ def spectral_mix(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
 
 def no_autocast(device_type: str) -> AbstractContextManager:
     """Switch autocast off where it is on; otherwise leave no trace in an exported graph."""
-    if torch.is_autocast_enabled(device_type):
+    if device_type != "meta" and torch.is_autocast_enabled(device_type):
         return torch.autocast(device_type, enabled=False)
     return nullcontext()
 

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn import functional as F
 
 from sfo import SFO
@@ -235,3 +236,24 @@ def test_components_share_the_standardisation():
     torch.testing.assert_close(model.standardise.mean, a.mean((0, 1, 3)).float())
     torch.testing.assert_close(model.standardise.deviation, a.std((0, 1, 3), correction=0).float())
     assert model.standardise.scale.item() == pytest.approx(12.5**0.5)
+
+
+@pytest.mark.parametrize("make", [SFO, SFO.recommended])
+@pytest.mark.parametrize("n_dim", [1, 2, 3])
+def test_a_model_that_ran_on_fake_or_meta_tensors_first(make, n_dim):
+    """What it prepares then has no numbers, and must not be kept."""
+    shape = (12, 10, 8)[:n_dim]
+    small = dict(n_modes=3, hidden_channels=8, train_shape=shape)
+    torch.manual_seed(0)
+    model = make(1, 2, n_dim, **small).eval()
+    a = torch.randn(1, 1, *shape)
+    truth = copy.deepcopy(model)(a)
+    mode = FakeTensorMode()
+    weights = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    fakes = {name: mode.from_tensor(weight) for name, weight in weights.items()}
+    with mode:
+        u = torch.func.functional_call(model, fakes, (mode.from_tensor(a),))
+    assert isinstance(u, FakeTensor)
+    with torch.device("meta"):
+        assert copy.deepcopy(model).to("meta")(torch.empty(1, 1, *shape)).shape == truth.shape
+    torch.testing.assert_close(model(a), truth)
