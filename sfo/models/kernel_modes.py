@@ -306,12 +306,7 @@ def _build(
         return None
     # What is kept must not depend on when it was built: inference tensors could not be trained
     # with later, and an export would leave its own stand-ins here.
-    with (
-        _disable_current_modes(),
-        torch.inference_mode(False),
-        torch.no_grad(),
-        torch.device("cpu"),
-    ):
+    with _disable_current_modes(), torch.inference_mode(False), torch.device("cpu"):
         return build(shape).to(dtype, device)
 
 
@@ -322,7 +317,7 @@ def _stand_in(
     device: torch.device,
 ) -> Prepared:
     """The same as meta or fake tensors, for whoever runs a model on those."""
-    with _disable_current_modes(), torch.no_grad(), torch.device("cpu"):
+    with _disable_current_modes(), torch.device("cpu"):
         prepared = build(shape).to(dtype, torch.device("cpu"))
     mode = _fake_mode()
     if mode is not None:
