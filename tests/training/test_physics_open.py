@@ -30,7 +30,7 @@ def solved():
 
 @pytest.mark.parametrize("name", SCALES)
 def test_solutions_leave_little_and_noise_what_it_costs_the_data(name, solved):
-    """Less than 0.5 %; one per cent of white noise costs about one; standing still a lot."""
+    """Less than 0.5 %; one percent of white noise costs about one; standing still a lot."""
     kind, data, physics = solved[name]
     check_physics(kind)
     right = physics(data.a, data.u)
