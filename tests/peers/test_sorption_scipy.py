@@ -6,7 +6,7 @@ import torch
 from scipy.integrate import solve_ivp
 from scipy.sparse import diags
 
-from sfo.pdes.diffusion_sorption import DiffusionSorption
+from sfo.pdes.sorption.equation import DiffusionSorption
 
 
 def by_fluxes(n, sign):

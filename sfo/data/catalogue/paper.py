@@ -24,10 +24,10 @@ from sfo.pdes import (
     RadialDamBreak,
     ShallowWater,
 )
-from sfo.pdes.diffusion_sorption import initial_constant, published_constant
 from sfo.pdes.initial import normalised_waves, sum_of_waves
-from sfo.pdes.plane_sources import Period, random_sources, simulate_driven_box
-from sfo.pdes.water_initial import random_water
+from sfo.pdes.maxwell.plane_sources import Period, random_sources, simulate_driven_box
+from sfo.pdes.shallow_water.initial import random_water
+from sfo.pdes.sorption.equation import initial_constant, published_constant
 
 ONE_AXIS = {
     "smoke": Scale(samples=24, n=256, stored=4, frames=11),

@@ -195,7 +195,7 @@ class DiffusionSorption:
         """One sample's frames, one a row, and how often the right-hand side was computed."""
         from scipy.integrate import ODEintWarning, odeint
 
-        from sfo.pdes.sorption_kernels import rate
+        from sfo.pdes.sorption.kernels import rate
 
         constants = self.kernel_constants(len(initial))
 

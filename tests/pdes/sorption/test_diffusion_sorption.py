@@ -9,8 +9,8 @@ from scipy.integrate import simpson
 from scipy.interpolate import CubicSpline
 from scipy.special import erfc
 
-from sfo.pdes.diffusion_sorption import DiffusionSorption, initial_constant, published_constant
-from sfo.pdes.sorption_kernels import power, rate
+from sfo.pdes.sorption.equation import DiffusionSorption, initial_constant, published_constant
+from sfo.pdes.sorption.kernels import power, rate
 
 OUTFLOWS = ["published", "stated"]
 close = torch.testing.assert_close

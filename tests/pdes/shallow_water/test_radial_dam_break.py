@@ -5,8 +5,8 @@ import pytest
 import torch
 from stoker import cell_means
 
-from sfo.pdes.radial_dam_break import RadialDamBreak
-from sfo.pdes.roe_sweep import sweep
+from sfo.pdes.shallow_water.radial_dam_break import RadialDamBreak
+from sfo.pdes.shallow_water.roe_sweep import sweep
 
 DAM = RadialDamBreak()
 NEARLY_DRY = torch.cat([torch.full((1, 1, 32, 4), depth) for depth in (2.0, 1e-5)], dim=2)

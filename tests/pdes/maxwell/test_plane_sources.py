@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sfo.pdes.maxwell import Maxwell, PlaneSource
-from sfo.pdes.plane_sources import random_sources, simulate_driven_box
+from sfo.pdes.maxwell.plane_sources import random_sources, simulate_driven_box
 
 
 def draws(n, **options):

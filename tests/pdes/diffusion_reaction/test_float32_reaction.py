@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sfo.pdes import DiffusionReaction
-from sfo.pdes.float32_reaction import Float32DiffusionReaction
+from sfo.pdes.diffusion_reaction.float32 import Float32DiffusionReaction
 from sfo.pdes.initial import normalised_waves
 
 STEP = 2.0**-22

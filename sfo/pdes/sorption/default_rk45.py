@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from sfo.pdes.diffusion_sorption import DiffusionSorption
 from sfo.pdes.problem import Array
+from sfo.pdes.sorption.equation import DiffusionSorption
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class DefaultRK45Sorption(DiffusionSorption):
         """One sample's frames, one a row, and how often the right-hand side was computed."""
         from scipy.integrate import RK45
 
-        from sfo.pdes.sorption_kernels import rk45
+        from sfo.pdes.sorption.kernels import rk45
 
         constants = self.kernel_constants(len(initial), floor=-math.inf)
         tables = (RK45.A, RK45.B, RK45.E, RK45.P)

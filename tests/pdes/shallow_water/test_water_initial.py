@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sfo.grid import Grid
-from sfo.pdes.water_initial import circular_dam, planar_dam, random_water
+from sfo.pdes.shallow_water.initial import circular_dam, planar_dam, random_water
 
 
 def box(*shape):

@@ -8,10 +8,10 @@ import pytest
 import torch
 from stoker import cell_means
 
-from sfo.pdes.radial_dam_break import RadialDamBreak
-from sfo.pdes.riemann import hll_flux
 from sfo.pdes.shallow_water import ShallowWater
-from sfo.pdes.water_initial import random_water
+from sfo.pdes.shallow_water.initial import random_water
+from sfo.pdes.shallow_water.radial_dam_break import RadialDamBreak
+from sfo.pdes.shallow_water.riemann import hll_flux
 
 
 def random(*shape):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sfo.grid import Grid
 from sfo.pdes.problem import check_times
-from sfo.pdes.shallow_water import checked_water
+from sfo.pdes.shallow_water.equation import checked_water
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class RadialDamBreak:
 
     def _step(self, state: np.ndarray) -> None:
         """Step (h, hu, hv) in place: all lines along x, then all lines along y."""
-        from sfo.pdes.roe_sweep import sweep
+        from sfo.pdes.shallow_water.roe_sweep import sweep
 
         dx, dy = self.grid(state.shape[1:]).spacing
         h, hu, hv = state

@@ -240,7 +240,7 @@ class Maxwell:
         self, state: np.ndarray, steps: list[int], sources: Sequence[PlaneSource], wrap: bool
     ) -> Iterator[np.ndarray]:
         """The state after each number of steps: the array itself, changed in place."""
-        from sfo.pdes.yee import advance
+        from sfo.pdes.maxwell.yee import advance
 
         ends = [[source.lower, source.upper] for source in sources]
         boxes = np.array(ends, dtype=np.int64).reshape(-1, 2, 3)

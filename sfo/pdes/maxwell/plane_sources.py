@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.grid import Grid
-from sfo.pdes.maxwell import Maxwell, PlaneSource
+from sfo.pdes.maxwell.equation import Maxwell, PlaneSource
 
 MEDIUM = Maxwell()
 """The published medium and grid spacing."""

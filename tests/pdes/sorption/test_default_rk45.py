@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from sfo.pdes.default_rk45 import DefaultRK45Sorption
-from sfo.pdes.diffusion_sorption import DiffusionSorption, published_constant
+from sfo.pdes.sorption.default_rk45 import DefaultRK45Sorption
+from sfo.pdes.sorption.equation import DiffusionSorption, published_constant
 
 
 def published_rate(t, u, sign=1, left=1.0):

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from sfo.grid import Grid
 from sfo.pdes.problem import Array, check_fields, check_times
 from sfo.pdes.residual import Frames, inside, spans, time_derivative
-from sfo.pdes.riemann import half_slope, hll_flux
+from sfo.pdes.shallow_water.riemann import half_slope, hll_flux
 
 
 @dataclass(frozen=True)
