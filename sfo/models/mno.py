@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfo.models.blocks import Lift, Pointwise
+from sfo.models.compiled.selective_scan import selective_scan
 from sfo.models.matrices import Layout
 from sfo.models.operator import Operator, split_components
-from sfo.models.selective_scan import selective_scan
 from sfo.registry import MODELS
 from sfo.shapes import Field
 

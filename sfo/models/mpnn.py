@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from sfo.checks import check_choice
 from sfo.models.blocks import Pointwise, coordinates
-from sfo.models.message_sums import MessageSums, message_sums_by_definition
+from sfo.models.compiled.message_sums import MessageSums, message_sums_by_definition
 from sfo.models.neighbourhood import Edges, Neighbourhood, Neighbours, Points
 from sfo.models.operator import Operator
 from sfo.models.presets import ONE_AXIS

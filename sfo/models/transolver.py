@@ -9,9 +9,9 @@ from torch.nn import functional as F
 from sfo.checks import check_choice
 from sfo.models.blocks import ChannelNorm, Lift, Pointwise, two_layers
 from sfo.models.blocks import coordinates as grid_coordinates
+from sfo.models.compiled.slice_attention import slice_attention
 from sfo.models.operator import LayeredOperator, split_components
 from sfo.models.presets import ONE_AXIS
-from sfo.models.slice_attention import slice_attention
 from sfo.registry import MODELS
 from sfo.shapes import Field
 

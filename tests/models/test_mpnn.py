@@ -3,8 +3,8 @@ import torch
 from torch.nn import functional as F
 
 from sfo.models import MPNN
-from sfo.models import message_sums as module
-from sfo.models.message_sums import MessageSums, message_sums_by_definition
+from sfo.models.compiled import message_sums as module
+from sfo.models.compiled.message_sums import MessageSums, message_sums_by_definition
 from sfo.models.neighbourhood import Neighbourhood
 
 GRAPHS = [

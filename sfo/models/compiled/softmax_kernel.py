@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from sfo.models.exp2_kernel import exp2
+from sfo.models.compiled.exp2 import exp2
 
 ZERO, ONE = np.float32(0), np.float32(1)
 

@@ -11,7 +11,7 @@ from math import e, log2
 import numpy as np
 from numba import njit
 
-from sfo.models.exp2_kernel import exp2
+from sfo.models.compiled.exp2 import exp2
 
 ZERO, ONE = np.float32(0), np.float32(1)
 MINUS_LOG2_E = np.float32(-log2(e))

@@ -76,7 +76,7 @@ def _is_for_kernels(a: Tensor) -> bool:
 
 def _compiled_sums(a: Points, b: Points, weight: Tensor, bias: Tensor, edges: Edges) -> Points:
     """The message sums by kernels, a few edges at a time."""
-    from sfo.models.message_kernel import add_messages, hidden
+    from sfo.models.compiled.message_kernel import add_messages, hidden
 
     out = torch.zeros_like(a)
     rows_a, rows_b, rows_out = (_rows(v) for v in (a, b, out))
@@ -92,7 +92,7 @@ def _compiled_gradients(
     a: Points, b: Points, weight: Tensor, bias: Tensor, edges: Edges, dout: Points
 ) -> tuple[Tensor, ...]:
     """The gradients by kernels, a few edges at a time."""
-    from sfo.models.message_kernel import add_hidden_gradients, hidden, message_gradients
+    from sfo.models.compiled.message_kernel import add_hidden_gradients, hidden, message_gradients
 
     da, db, dweight, dbias = (torch.zeros_like(v) for v in (a, b, weight, bias))
     rows_a, rows_b, rows_da, rows_db = (_rows(v) for v in (a, b, da, db))

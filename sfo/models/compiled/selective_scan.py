@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from sfo.models.threads import on_all_threads
+from sfo.models.compiled.threads import on_all_threads
 
 Signal = Float[Tensor, "time batch channel"]
 Coefficients = Float[Tensor, "time batch state"]
@@ -85,7 +85,7 @@ class _CompiledScan(torch.autograd.Function):
     def forward(
         ctx: Any, u: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor, backwards: bool
     ) -> Tensor:
-        from sfo.models.selective_scan_kernel import STEPS, scan
+        from sfo.models.compiled.selective_scan_kernel import STEPS, scan
 
         u, delta = u.contiguous(), delta.contiguous()
         y = torch.empty_like(u)
@@ -106,7 +106,7 @@ class _CompiledScan(torch.autograd.Function):
         if torch.is_grad_enabled():
             scan = partial(_in_order, scan_by_doubling, ctx.backwards)
             return *torch.func.vjp(scan, *inputs)[1](dy), None
-        from sfo.models.selective_scan_kernel import scan_gradients
+        from sfo.models.compiled.selective_scan_kernel import scan_gradients
 
         u, delta, a, b, c = inputs
         du, ddelta = torch.empty_like(u), torch.empty_like(delta)

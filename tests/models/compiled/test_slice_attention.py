@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from sfo.models.slice_attention import (
+from sfo.models.compiled.slice_attention import (
     slice_attention,
     slice_attention_by_definition,
     slice_weights,

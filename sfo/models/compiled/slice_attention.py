@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.compiler import is_compiling
 from torch.nn import functional as F
 
-from sfo.models.threads import on_all_threads
+from sfo.models.compiled.threads import on_all_threads
 
 HeadPoints = Float[Tensor, "batch head width points"]
 Matrix = Float[Tensor, "width width"]
@@ -159,7 +159,7 @@ def weigh(
     keys: Float[Tensor, "rows keys width"], x: Float[Tensor, "rows width points"]
 ) -> tuple[Float[Tensor, "rows keys points"], Float[Tensor, "rows 1 points"]]:
     """The powers of softmax(keys x) over the keys, and their inverse sums."""
-    from sfo.models.softmax_kernel import powers
+    from sfo.models.compiled.softmax_kernel import powers
 
     p = x.new_empty(*keys.shape[:2], x.shape[2])
     r = x.new_empty(len(x), 1, x.shape[2])

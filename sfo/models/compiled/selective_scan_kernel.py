@@ -7,7 +7,7 @@ instructions.
 import numpy as np
 from numba import njit
 
-from sfo.models.exp2_kernel import exp2
+from sfo.models.compiled.exp2 import exp2
 
 ZERO = np.float32(0)
 LN2 = np.float32(np.log(2))

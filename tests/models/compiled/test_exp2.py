@@ -1,6 +1,6 @@
 import numpy as np
 
-from sfo.models.exp2_kernel import exp2
+from sfo.models.compiled.exp2 import exp2
 
 
 def test_powers_of_two():

@@ -3,9 +3,9 @@ from functools import partial
 import pytest
 import torch
 
-from sfo.models import selective_scan as module
-from sfo.models.selective_scan import Block, scan_by_doubling, selective_scan
-from sfo.models.selective_scan_kernel import WIDTH
+from sfo.models.compiled import selective_scan as module
+from sfo.models.compiled.selective_scan import Block, scan_by_doubling, selective_scan
+from sfo.models.compiled.selective_scan_kernel import WIDTH
 
 
 def recurrence(u, delta, a, b, c):
