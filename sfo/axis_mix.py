@@ -25,6 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sfo.fourier_matrices import FourierMatrices, fourier_matrices
 from sfo.shapes import Field
 from sfo.spectral_mix import no_autocast
 
@@ -47,6 +48,7 @@ class AxisModes:
         phi_hat: Spectra of the modes, real and imaginary parts in turn.
         images_hat: Spectra of what the modes have at positive offsets, by which the lower image
             is seen, and at negative ones.
+        fourier: The matrices by which a long axis is transformed; None: by FFT.
     """
 
     points: int
@@ -54,6 +56,7 @@ class AxisModes:
     matrices: Float[Tensor, "images modes entries"] | None
     phi_hat: Float[Tensor, "modes reals"]
     images_hat: Float[Tensor, "2 modes reals"]
+    fourier: FourierMatrices | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "AxisModes":
         """The same with every tensor changed."""
@@ -63,6 +66,7 @@ class AxisModes:
             None if self.matrices is None else change(self.matrices),
             change(self.phi_hat),
             change(self.images_hat),
+            None if self.fourier is None else self.fourier.map(change),
         )
 
     @property
@@ -97,21 +101,23 @@ class SeparableModes:
 
 
 def separable_modes(
-    axes: Sequence[Float[Tensor, "modes _"]], shape: Sequence[int]
+    axes: Sequence[Float[Tensor, "modes _"]], shape: Sequence[int], *, by_fft: bool = True
 ) -> SeparableModes:
     """Prepare modes for `axis_mix`, in their own precision.
 
     Args:
         axes: The modes along each axis on the period of the convolution, the offset 0 first.
         shape: The grid of the field.
+        by_fft: Whether long axes are transformed by FFT, or else by `FourierMatrices`.
     """
     longest = MATRIX_POINTS if len(shape) > 1 else 0
-    return SeparableModes(
-        tuple(axis_modes(phi, n, longest) for phi, n in zip(axes, shape, strict=True))
-    )
+    pairs = zip(axes, shape, strict=True)
+    return SeparableModes(tuple(axis_modes(phi, n, longest, by_fft) for phi, n in pairs))
 
 
-def axis_modes(phi: Float[Tensor, "modes period"], n: int, longest: int) -> AxisModes:
+def axis_modes(
+    phi: Float[Tensor, "modes period"], n: int, longest: int, by_fft: bool = True
+) -> AxisModes:
     """Prepare the modes along one axis; as matrices if it has at most `longest` points."""
     period = phi.shape[1]
     positive, negative = phi.clone(), phi.clone()
@@ -126,8 +132,11 @@ def axis_modes(phi: Float[Tensor, "modes period"], n: int, longest: int) -> Axis
             # The offset i + 1 + j is positive and below 2n, i + 1 + j − 2n negative.
             offset = (i[:, None] + 1 + i) % period
             matrices = torch.stack([direct, *(part[:, offset].flatten(1) for part in halves)])
-    hats = [torch.view_as_real(torch.fft.rfft(rows)).flatten(-2) for rows in (phi, halves)]
-    return AxisModes(n, period, matrices, *hats)
+    phi_hat, images_hat = (
+        torch.view_as_real(torch.fft.rfft(rows)).flatten(-2) for rows in (phi, halves)
+    )
+    fourier = None if by_fft or matrices is not None else fourier_matrices([period])
+    return AxisModes(n, period, matrices, phi_hat, images_hat, fourier)
 
 
 def axis_mix(
@@ -154,7 +163,8 @@ def axis_mix(
         for axis, along in enumerate(modes.axes):
             weights = None if reflections is None else reflections[axis]
             if along.matrices is None:
-                v = _by_transform(v, axis, theta[axis], along, weights)
+                by_transform = _by_fft if along.fourier is None else _by_fourier_matrices
+                v = by_transform(v, axis, theta[axis], along, weights)
             else:
                 v = _apply(v, axis, _matrix(theta[axis], along, weights))
         return v
@@ -250,7 +260,7 @@ def _each(
     return out
 
 
-def _by_transform(
+def _by_fft(
     v: Field,
     axis: int,
     theta: Float[Tensor, "channel modes"],
@@ -271,6 +281,35 @@ def _by_transform(
         mirrored = v_hat.conj() * torch.polar(torch.ones_like(angle), angle)
         out_hat = out_hat + _spectrum(images).view(spread) * mirrored
     return torch.fft.irfft(out_hat, n=period)[..., :n].movedim(-1, axis + 2)
+
+
+def _by_fourier_matrices(
+    v: Field,
+    axis: int,
+    theta: Float[Tensor, "channel modes"],
+    along: AxisModes,
+    weights: Float[Tensor, "2 channel"] | None,
+) -> Field:
+    """The same without complex numbers."""
+    assert along.fourier is not None
+    n, period = along.points, along.period
+    v = v.movedim(axis + 2, -1)
+    spread = (-1, *[1] * (v.ndim - 3), period // 2 + 1)
+
+    def times(reals: Float[Tensor, "channel reals"], re: Tensor, im: Tensor) -> Tensor:
+        by_re, by_im = (part.view(spread) for part in reals.unflatten(-1, (-1, 2)).unbind(-1))
+        return torch.cat([by_re * re - by_im * im, by_re * im + by_im * re], dim=-1)
+
+    re, im = (v @ along.fourier.analysis[0][:, :n].T).chunk(2, dim=-1)
+    out = times(theta @ along.phi_hat, re, im)
+    if weights is not None and not along.circular:
+        lower, upper = along.images_hat
+        w_lower, w_upper = weights[:, :, None]
+        images = w_lower * (theta @ lower) + w_upper * (theta @ upper)
+        angle = 2 * pi / period * torch.arange(period // 2 + 1, dtype=v.dtype, device=v.device)
+        cosine, sine = torch.cos(angle), torch.sin(angle)
+        out = out + times(images, re * cosine + im * sine, re * sine - im * cosine)
+    return (out @ along.fourier.synthesis[0][:n].T).movedim(-1, axis + 2)
 
 
 def _spectrum(reals: Float[Tensor, "channel reals"]) -> Tensor:

@@ -22,14 +22,15 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from sfo import fft
+from sfo.fourier_matrices import FourierMatrices
 from sfo.shapes import Field
 from sfo.spectral_mix import no_autocast
 
 Coefficients = Float[Tensor, "channel modes"]
 """θ: the coefficients of each channel's kernel, multi-indices with the last axis fastest."""
 
-KernelSpectrum = Complex[Tensor, "channel *frequencies"]
-"""κ̂ of each channel, half of the last axis."""
+KernelSpectrum = Complex[Tensor, "channel *frequencies"] | Float[Tensor, "channel 2 freq"]
+"""κ̂ of each channel, half of the last axis; real and imaginary part apart if it meets matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +43,21 @@ class FactoredSpectrum:
             real and imaginary parts in turn.
         weighted: The same times each frequency's weight in the inverse transform.
         others: φ̂ along each axis before the last: Re φ̂ᵀ above Im φ̂ᵀ. Empty for tied modes.
+        fourier: The matrices by which fields are transformed; None: by FFT.
     """
 
     shape: tuple[int, ...]
     last: Float[Tensor, "modes reals"]
     weighted: Float[Tensor, "modes reals"]
     others: tuple[Float[Tensor, "two_frequencies modes"], ...]
+    fourier: FourierMatrices | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "FactoredSpectrum":
         """The same with every tensor changed."""
         others = tuple(change(rows) for rows in self.others)
-        return FactoredSpectrum(self.shape, change(self.last), change(self.weighted), others)
+        fourier = None if self.fourier is None else self.fourier.map(change)
+        rows = change(self.last), change(self.weighted)
+        return FactoredSpectrum(self.shape, *rows, others, fourier)
 
     def to(self, dtype: torch.dtype, device: torch.device) -> "FactoredSpectrum":
         """The same in another precision or on another device."""
@@ -75,6 +80,8 @@ class FactoredSpectrum:
             by_real, by_imag = products.unflatten(1, (2, -1)).unflatten(-1, (-1, 2)).unbind(1)
             re, im = by_real[..., 0] - by_imag[..., 1], by_real[..., 1] + by_imag[..., 0]
             x = torch.stack([re, im], dim=-1).flatten(1)
+        if self.fourier is not None:
+            return x.view(len(theta), -1, 2).mT
         return torch.view_as_complex(x.view(len(theta), *fft.frequency_shape(self.shape), 2))
 
     def project(self, dkernel: KernelSpectrum) -> Coefficients:
@@ -97,7 +104,10 @@ def _left_multiply(
 
 
 def factored_spectrum(
-    axes: Sequence[Float[Tensor, "modes _"]], *, tied: bool = False
+    axes: Sequence[Float[Tensor, "modes _"]],
+    *,
+    tied: bool = False,
+    fourier: FourierMatrices | None = None,
 ) -> FactoredSpectrum:
     """Transform modes for `factored_mix`, in the modes' own precision.
 
@@ -105,6 +115,7 @@ def factored_spectrum(
         axes: The modes along each axis of the convolution's periodic grid, the offset 0 first.
         tied: Whether mode l on the grid is the product of the l-th of every axis; otherwise
             there is a mode for every tuple of them.
+        fourier: Transform fields by these matrices instead of by FFT.
     """
     shape = tuple(phi.shape[1] for phi in axes)
     weights = fft.half_weights(shape).to(axes[-1]) / prod(shape)
@@ -118,7 +129,8 @@ def factored_spectrum(
         last = hats[-1]
         others = tuple(torch.cat([hat.real, hat.imag], dim=1).T.contiguous() for hat in hats[:-1])
     rows = torch.view_as_real(last)
-    return FactoredSpectrum(shape, rows.flatten(1), (rows * weights[:, None]).flatten(1), others)
+    weighted = (rows * weights[:, None]).flatten(1)
+    return FactoredSpectrum(shape, rows.flatten(1), weighted, others, fourier)
 
 
 def factored_mix(v: Field, theta: Coefficients, spectrum: FactoredSpectrum) -> Field:
@@ -139,22 +151,37 @@ def factored_mix(v: Field, theta: Coefficients, spectrum: FactoredSpectrum) -> F
         tensor([[[4., 1., 2., 3.]]])
     """
     with no_autocast(v.device.type):
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or spectrum.fourier is not None:
             return mix_by_definition(v, theta, spectrum)
         return _FactoredMix.apply(v, theta, spectrum)[0]
 
 
-def mix_with_kernel(v: Field, kernel: KernelSpectrum, shape: Sequence[int]) -> Field:
-    """The same with the kernels' spectrum on the grid `shape` already formed."""
+def mix_with_kernel(v: Field, kernel: KernelSpectrum, spectrum: FactoredSpectrum) -> Field:
+    """The same with the kernels' spectrum already formed, by `spectrum.kernel`."""
     with no_autocast(v.device.type):
-        v_hat = _transform(v, shape)
-        return _back(v_hat.mul_(kernel) if not v_hat.requires_grad else v_hat * kernel, v, shape)
+        if spectrum.fourier is not None:
+            return _by_matrices(v, kernel, spectrum.fourier)
+        v_hat = _transform(v, spectrum.shape)
+        product = v_hat * kernel if v_hat.requires_grad else v_hat.mul_(kernel)
+        return _back(product, v, spectrum.shape)
 
 
 def mix_by_definition(v: Field, theta: Coefficients, spectrum: FactoredSpectrum) -> Field:
     """The same from plain differentiable operators: for `torch.export` and second derivatives."""
-    shape = spectrum.shape
-    return _back(_transform(v, shape) * spectrum.kernel(theta), v, shape)
+    kernel = spectrum.kernel(theta)
+    if spectrum.fourier is not None:
+        return _by_matrices(v, kernel, spectrum.fourier)
+    return _back(_transform(v, spectrum.shape) * kernel, v, spectrum.shape)
+
+
+def _by_matrices(
+    v: Field, kernel: Float[Tensor, "channel 2 freq"], fourier: FourierMatrices
+) -> Field:
+    v_hat = fourier.rfftn(v)
+    re, im = kernel.unbind(1)
+    v_re, v_im = v_hat.unbind(2)
+    product = torch.stack([re * v_re - im * v_im, re * v_im + im * v_re], dim=2)
+    return fourier.irfftn(product, v.shape[2:])
 
 
 def _transform(v: Field, shape: Sequence[int]) -> Complex[Tensor, "batch channel *frequencies"]:

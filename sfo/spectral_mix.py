@@ -31,6 +31,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sfo import fft
+from sfo.fourier_matrices import FourierMatrices
 from sfo.shapes import Field, Modes, Theta
 
 # The K̂ of a chunk of frequencies holds this many numbers: 8 MB in float32, within the last
@@ -59,6 +60,7 @@ class ModeSpectrum:
         order: The frequencies (as flat indices), orbit by orbit; None: each is its own orbit.
         orbit: The row of `phi_hat` that serves each frequency in `order`.
         sign: −1 where the frequency's K̂ is the conjugate of its orbit's.
+        fourier: The matrices by which fields are transformed; None: by FFT.
     """
 
     shape: tuple[int, ...]
@@ -68,6 +70,7 @@ class ModeSpectrum:
     order: Int[Tensor, "freq"] | None
     orbit: Int[Tensor, "freq"] | None
     sign: Float[Tensor, "freq 1 1"] | None
+    fourier: FourierMatrices | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "ModeSpectrum":
         """The same with every tensor changed."""
@@ -76,7 +79,8 @@ class ModeSpectrum:
             for tensor in (self.order, self.orbit, self.sign)
         )
         rows = change(self.phi_hat), change(self.weighted)
-        return ModeSpectrum(self.shape, *rows, self.orbits, order, orbit, sign)
+        fourier = None if self.fourier is None else self.fourier.map(change)
+        return ModeSpectrum(self.shape, *rows, self.orbits, order, orbit, sign, fourier)
 
     def to(self, dtype: torch.dtype, device: torch.device) -> "ModeSpectrum":
         """The same in another precision or on another device."""
@@ -107,13 +111,18 @@ class ModeSpectrum:
                 first = last
 
 
-def mode_spectrum(phi: Modes, exchange: Sequence[Sequence[int]] = ()) -> ModeSpectrum:
+def mode_spectrum(
+    phi: Modes,
+    exchange: Sequence[Sequence[int]] = (),
+    fourier: FourierMatrices | None = None,
+) -> ModeSpectrum:
     """Transform modes `(L, *grid)` for `spectral_mix`, in the modes' own precision.
 
     Args:
         phi: The modes on the periodic grid of the convolution, the offset 0 first.
         exchange: Groups of axes that `phi` is symmetric in, as in `[(0, 1)]` for
             φ(x, y) = φ(y, x). The axes of a group must have the same length.
+        fourier: Transform fields by these matrices instead of by FFT; without `exchange`.
     """
     shape = tuple(phi.shape[1:])
     phi_hat = fft.flat_frequencies(fft.rfftn(phi, len(shape)), len(shape)).T
@@ -123,8 +132,8 @@ def mode_spectrum(phi: Modes, exchange: Sequence[Sequence[int]] = ()) -> ModeSpe
     weights = weights.to(rows)
     groups = [group for group in exchange if len(group) > 1]
     if not groups:
-        whole = (Orbits(0, len(rows), 1),)
-        return ModeSpectrum(shape, rows, rows * weights[:, None, None], whole, None, None, None)
+        rest = ((Orbits(0, len(rows), 1),), None, None, None, fourier)
+        return ModeSpectrum(shape, rows, rows * weights[:, None, None], *rest)
     first, order, orbit, sign, orbits = _find_orbits(shape, groups)
     rows, weights = rows[first], weights[first]
     return ModeSpectrum(
@@ -205,9 +214,10 @@ def no_autocast(device_type: str) -> AbstractContextManager:
 
 def mix_by_definition(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
     """The same from plain differentiable operators: for `torch.export` and second derivatives."""
+    if spectrum.fourier is not None:
+        return _by_matrices(v, theta, spectrum)
     re, im = spectrum.full()
-    n_dim = len(spectrum.shape)
-    v_hat = fft.rfftn(v, n_dim)
+    v_hat = fft.rfftn(v, len(spectrum.shape))
     k_re = torch.einsum("lij,l...->ij...", theta, re)
     k_im = torch.einsum("lij,l...->ij...", theta, im)
     s_re = torch.einsum("ij...,bj...->bi...", k_re, v_hat.real)
@@ -215,6 +225,16 @@ def mix_by_definition(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
     s_im = torch.einsum("ij...,bj...->bi...", k_re, v_hat.imag)
     s_im = s_im + torch.einsum("ij...,bj...->bi...", k_im, v_hat.real)
     return fft.irfftn(torch.complex(s_re, s_im), spectrum.shape)
+
+
+def _by_matrices(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
+    """The same without complex numbers, where each frequency is its own orbit."""
+    assert spectrum.fourier is not None
+    k = spectrum.phi_hat.flatten(0, 1) @ theta.transpose(1, 2).flatten(1)
+    re, im = spectrum.fourier.rfftn(v).permute(3, 2, 0, 1).unbind(1)
+    z = torch.cat([torch.cat([re, -im], dim=2), torch.cat([im, re], dim=2)], dim=1)
+    s = torch.bmm(z, k.view(-1, 2 * theta.shape[2], theta.shape[1])).unflatten(1, (2, -1))
+    return spectrum.fourier.irfftn(s.permute(2, 3, 1, 0))
 
 
 Matrices = list[Float[Tensor, "_ _ _"]]
@@ -232,7 +252,7 @@ def build_matrices(theta: Theta, spectrum: ModeSpectrum) -> Matrices:
 def mix_with_matrices(v: Field, matrices: Matrices, spectrum: ModeSpectrum) -> Field:
     """What `spectral_mix` computes, with K̂ already built; without gradients."""
     with no_autocast(v.device.type):
-        return _multiply(_to_planar(v), matrices, matrices[0].shape[-1], spectrum)
+        return _multiply(_to_planar(v, spectrum), matrices, matrices[0].shape[-1], spectrum)
 
 
 def _matrices(theta: Theta, spectrum: ModeSpectrum) -> Iterator[Tensor]:
@@ -255,13 +275,13 @@ def _multiply(
     for (_, frequencies, size), k in zip(chunks, matrices, strict=True):
         z = _stack(_take(v_planar, spectrum, frequencies), spectrum, frequencies, size)
         _put(s_planar, spectrum, frequencies, z, k)
-    return _from_planar(s_planar, batch, spectrum.shape)
+    return _from_planar(s_planar, batch, spectrum)
 
 
 class _SpectralMix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, v: Tensor, theta: Tensor, spectrum: ModeSpectrum) -> Tensor:
-        v_planar = _to_planar(v)
+        v_planar = _to_planar(v, spectrum)
         ctx.save_for_backward(v, theta, v_planar)
         ctx.spectrum = spectrum
         return _multiply(v_planar, _matrices(theta, spectrum), theta.shape[1], spectrum)
@@ -293,7 +313,7 @@ def _gradient(
     spectrum = ctx.spectrum
     wants_dv, wants_dtheta = ctx.needs_input_grad[:2]
     n_out, n_in = theta.shape[1:]
-    ds_planar = _to_planar(ds)
+    ds_planar = _to_planar(ds, spectrum)
     dv_planar = v.new_empty(v_planar.shape)
     matrices = theta.reshape(len(theta), n_out * n_in)
     dmatrices = torch.zeros_like(matrices)
@@ -308,12 +328,14 @@ def _gradient(
             v_part = _take(v_planar, spectrum, frequencies).view(len(z), -1, n_in)
             dk = torch.bmm(z.transpose(1, 2), v_part).view(-1, n_out * n_in)
             dmatrices.addmm_(spectrum.weighted[rows].flatten(0, 1).T, dk)
-    dv = _from_planar(dv_planar, v.shape[0], spectrum.shape) if wants_dv else None
+    dv = _from_planar(dv_planar, v.shape[0], spectrum) if wants_dv else None
     return dv, dmatrices.view_as(theta) if wants_dtheta else None
 
 
-def _to_planar(v: Field) -> Float[Tensor, "freq 2 batch channel"]:
+def _to_planar(v: Field, spectrum: ModeSpectrum) -> Float[Tensor, "freq 2 batch channel"]:
     """The spectrum of a field, frequency first, real and imaginary parts apart, channels last."""
+    if spectrum.fourier is not None:
+        return spectrum.fourier.rfftn(v).permute(3, 2, 0, 1).contiguous()
     n_dim = v.ndim - 2
     v_hat = fft.flat_frequencies(fft.rfftn(v, n_dim), n_dim)
     return torch.view_as_real(v_hat).permute(2, 3, 0, 1).contiguous()
@@ -329,17 +351,19 @@ def _take(
 
 
 def _from_planar(
-    planar: Float[Tensor, "freq 2 batch channel"], batch: int, shape: Sequence[int]
+    planar: Float[Tensor, "freq 2 batch channel"], batch: int, spectrum: ModeSpectrum
 ) -> Field:
     """The field of such a spectrum."""
+    if spectrum.fourier is not None:
+        return spectrum.fourier.irfftn(planar.permute(2, 3, 1, 0).contiguous())
     out = planar.new_empty(batch, planar.shape[-1], len(planar), 2)
     # In strips, so that each stays in cache while it is transposed.
     strip = max(1, CHUNK // (4 * planar[0].numel()))
     for start in range(0, len(planar), strip):
         part = slice(start, start + strip)
         out[:, :, part] = planar[part].permute(2, 3, 0, 1)
-    v_hat = torch.view_as_complex(out)
-    return fft.irfftn(v_hat.view(*v_hat.shape[:2], *fft.frequency_shape(shape)), shape)
+    v_hat = torch.view_as_complex(out).unflatten(2, fft.frequency_shape(spectrum.shape))
+    return fft.irfftn(v_hat, spectrum.shape)
 
 
 def _stack(

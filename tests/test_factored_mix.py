@@ -30,7 +30,7 @@ def test_equals_the_direct_sum_with_diagonal_matrices(shape, tied):
     for out in (
         factored_mix(v, theta, spectrum),
         mix_by_definition(v, theta, spectrum),
-        mix_with_kernel(v, kernel, shape),
+        mix_with_kernel(v, kernel, spectrum),
     ):
         assert (out - truth).abs().max() <= 1e-12 * truth.abs().max()
 

@@ -16,6 +16,7 @@ CORE = {
     "checks",
     "factored_mix",
     "fft",
+    "fourier_matrices",
     "grid",
     "plugins",
     "registry",

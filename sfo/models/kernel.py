@@ -296,7 +296,7 @@ class FactoredKernel(Kernel):
         if kernel is None:
             out = factored_mix(y, self._theta(y.dtype), spectrum)
         else:
-            out = mix_with_kernel(y, kernel, spectrum.shape)
+            out = mix_with_kernel(y, kernel, spectrum)
         inside: tuple[Any, ...] = (..., *map(slice, shape))
         return out[inside]
 

@@ -16,6 +16,7 @@ from sfo.bases.product import multi_index, tied_index
 from sfo.checks import check_at_least, check_choice
 from sfo.factored_mix import FactoredSpectrum, factored_spectrum
 from sfo.fft import resample
+from sfo.fourier_matrices import FourierMatrices, fourier_matrices
 from sfo.registry import BASES
 from sfo.shapes import Modes
 from sfo.spectral_mix import ModeSpectrum, mode_spectrum
@@ -26,6 +27,7 @@ Support = Literal["one_sided", "two_sided"]
 Product = Literal["convolution", "correlation"]
 Transfer = Literal["rebuild", "restrict"]
 Gain = Literal["paper", "unit"]
+Transform = Literal["fft", "matmul"]
 Prepared = TypeVar("Prepared", ModeSpectrum, FactoredSpectrum, SeparableModes)
 
 KEPT_GRIDS = 8
@@ -58,6 +60,8 @@ class KernelOptions:
             `"paper"`: no scale.
         low_modes: K: adds the constant and the K lowest cosines and sines along each axis, made
             orthonormal to the modes of the basis and to each other. None: adds nothing.
+        transform: How fields are transformed: `"fft"`, or `"matmul"` by real products with
+            matrices of cosines and sines, for devices without FFT or complex numbers.
     """
 
     n_modes: int
@@ -70,6 +74,7 @@ class KernelOptions:
     transfer: Transfer = "rebuild"
     gain: Gain = "paper"
     low_modes: int | None = None
+    transform: Transform = "fft"
 
     def __post_init__(self) -> None:
         check_at_least(1, n_modes=self.n_modes, n_dim=self.n_dim)
@@ -81,6 +86,7 @@ class KernelOptions:
         check_choice("product", self.product, Product)
         check_choice("transfer", self.transfer, Transfer)
         check_choice("gain", self.gain, Gain)
+        check_choice("transform", self.transform, Transform)
         BASES[self.basis]  # A wrong name is answered with the right ones.
         if self.boundary == "learned" and self.index != "separable":
             raise ValueError(
@@ -131,6 +137,15 @@ class KernelModes:
     @transfer.setter
     def transfer(self, transfer: Transfer) -> None:
         self.options = replace(self.options, transfer=transfer)
+
+    @property
+    def transform(self) -> Transform:
+        """How fields are transformed; may be changed at any time, for it changes no result."""
+        return self.options.transform
+
+    @transform.setter
+    def transform(self, transform: Transform) -> None:
+        self.options = replace(self.options, transform=transform)
 
     def period(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The periodic grid on which the convolution runs."""
@@ -265,16 +280,22 @@ class KernelModes:
         exchange: list[list[int]] = []
         # Two-sided modes give the axes different parities, multi-index ones different modes:
         # only the plain product is the same when equal axes are exchanged.
-        if self.options.index == "tied" and self.options.support == "one_sided":
+        fourier = self._fourier(shape)
+        symmetric = self.options.index == "tied" and self.options.support == "one_sided"
+        if symmetric and fourier is None:
             kinds = list(zip(shape, self.train_shape or shape, strict=True))
             exchange = [[m for m, k in enumerate(kinds) if k == kind] for kind in {*kinds}]
-        return mode_spectrum(phi, exchange)
+        return mode_spectrum(phi, exchange, fourier)
 
     def _factored(self, shape: tuple[int, ...]) -> FactoredSpectrum:
-        return factored_spectrum(self.axes(shape), tied=self.options.index == "tied")
+        tied = self.options.index == "tied"
+        return factored_spectrum(self.axes(shape), tied=tied, fourier=self._fourier(shape))
 
     def _separable(self, shape: tuple[int, ...]) -> SeparableModes:
-        return separable_modes(self.axes(shape), shape)
+        return separable_modes(self.axes(shape), shape, by_fft=self.transform == "fft")
+
+    def _fourier(self, shape: tuple[int, ...]) -> FourierMatrices | None:
+        return None if self.transform == "fft" else fourier_matrices(self.period(shape))
 
     def _keep(
         self,

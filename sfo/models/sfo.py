@@ -8,15 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from sfo.checks import check_at_least, check_choice
-from sfo.models.blocks import (
-    GLU,
-    MLP,
-    Activation,
-    ChannelNorm,
-    Lift,
-    Update,
-    projection,
-)
+from sfo.models.blocks import GLU, MLP, Activation, ChannelNorm, Lift, Update, projection
 from sfo.models.frames import Decoder, carry_frames, frames_of
 from sfo.models.kernel import FactoredKernel, Mixing, SpectralKernel
 from sfo.models.kernel_modes import (
@@ -28,6 +20,7 @@ from sfo.models.kernel_modes import (
     Product,
     Support,
     Transfer,
+    Transform,
 )
 from sfo.models.operator import LayeredOperator, split_components
 from sfo.models.pointwise import Pointwise
@@ -75,6 +68,7 @@ class SFO(LayeredOperator):
         rank: Channels r that a factored kernel convolves; None: d.
         basis: Name of the basis: usb, usb_dense, hankel, fourier, chebyshev, random.
         index, boundary, support, product, transfer, gain, low_modes: See `KernelOptions`.
+        transform: How the kernels transform fields, `"fft"` or `"matmul"`, see `KernelOptions`.
         theta_scale: Θ, or θ, starts at this multiple of its usual size.
         skip: Add a learned pointwise linear path beside the kernel.
         gate: Let the kernel depend on the input: the field that enters the convolution is
@@ -161,6 +155,7 @@ class SFO(LayeredOperator):
         transfer: Transfer = "rebuild",
         gain: Gain = "paper",
         low_modes: int | None = None,
+        transform: Transform = "fft",
         theta_scale: float = 1.0,
         skip: bool = False,
         gate: bool = False,
@@ -208,6 +203,7 @@ class SFO(LayeredOperator):
             transfer=transfer,
             gain=gain,
             low_modes=low_modes,
+            transform=transform,
         )
         modes = KernelModes(options, train_shape)
 

@@ -7,14 +7,11 @@ k = 0..m−1 and −m..−1. With the factor 1/N the coefficients v̂ of a smoot
 the grid, so K is the same operator on every grid, and may read one grid and write another.
 
 A few frequencies are cheaper as matrix products than as a fast Fourier transform of all of them:
-axis after axis, v̂ is v times a matrix of cosines and sines. All products are real; the real and
-imaginary part are an index of their own, which the matrices put where the next axis needs it:
-
-    (…, n₁, n₂) → (…, n₁, 2, m₂) = (…, n₁ · 2, m₂) → (…, 2 · K₁, m₂)
+see `sfo.fourier_matrices`.
 """
 
 from collections.abc import Callable, Sequence
-from math import pi, prod
+from math import prod
 from typing import TYPE_CHECKING
 
 import torch
@@ -23,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfo import fft
+from sfo.fourier_matrices import analysis_matrix, left_multiply, synthesis_matrix, waves
 from sfo.shapes import Field
 from sfo.spectral_mix import no_autocast
 
@@ -75,7 +73,7 @@ class FourierModes:
         x = v @ self._matrix(_analysis, shape[-1], kept[-1], v, last=True).T
         for axis in reversed(range(len(shape) - 1)):
             matrix = self._matrix(_analysis, shape[axis], kept[axis], v)
-            x = _left_multiply(matrix, x, _count(kept[axis + 1 :]))
+            x = left_multiply(matrix, x, _count(kept[axis + 1 :]))
         return x.view(batch, channels, 2, _count(kept))
 
     def synthesise(self, v_hat: Coefficients, kept: Kept, shape: Sequence[int]) -> Field:
@@ -85,7 +83,7 @@ class FourierModes:
         x = v_hat
         for axis, n in enumerate(shape[:-1]):
             matrix = self._matrix(_synthesis, n, kept[axis], v_hat)
-            x = _left_multiply(matrix, x, _count(kept[axis + 1 :]))
+            x = left_multiply(matrix, x, _count(kept[axis + 1 :]))
         x = x.reshape(*v_hat.shape[:2], *shape[:-1], 2 * len(kept[-1]))
         return x @ self._matrix(_synthesis, shape[-1], kept[-1], v_hat, last=True).T
 
@@ -228,47 +226,18 @@ def _mix(
     return (by_real + turned).permute(1, 2, 3, 0)
 
 
-def _left_multiply(
-    matrix: Float[Tensor, "rows columns"], x: Float[Tensor, "..."], rest: int
-) -> Float[Tensor, "batch rows rest"]:
-    """The matrix times x, which is taken for `(batch, columns, rest)`."""
-    x = x.reshape(-1, matrix.shape[1], rest)
-    return torch.bmm(matrix.expand(x.shape[0], -1, -1), x)
-
-
 def _count(kept: Kept) -> int:
     return prod([len(k) for k in kept])
 
 
-def _waves(n: int, k: tuple[int, ...]) -> Complex[Tensor, "freq n"]:
-    """exp(2πi k x/n), in double precision."""
-    # Whole turns are dropped as integers, which costs no digits.
-    turns = torch.tensor(k)[:, None] * torch.arange(n) % n
-    angle = turns * torch.tensor(2 * pi / n, dtype=torch.float64)
-    return torch.polar(torch.ones_like(angle), angle)
-
-
 def _analysis(n: int, k: tuple[int, ...], last: bool) -> Float[Tensor, "rows columns"]:
-    """From n points to the frequencies k: (n, 2) → (2, K), or (n) → (2, K) along the last axis."""
-    matrix = _as_real(_waves(n, k).conj() / n)
-    if last:
-        return matrix[:, :, 0].reshape(2 * len(k), n)
-    return matrix.transpose(2, 3).reshape(2 * len(k), 2 * n)
+    return analysis_matrix(waves(n, k).conj() / n, last=last)
 
 
 def _synthesis(n: int, k: tuple[int, ...], last: bool) -> Float[Tensor, "rows columns"]:
-    """From the frequencies k to n points: (2, K) → (n, 2), or (2, K) → (n) along the last axis."""
-    waves = _waves(n, k).T
-    if last:
-        # The frequencies −k, which are not kept, contribute the conjugate.
-        return _as_real(waves * fft.half_weights((n,))[list(k)])[0].reshape(n, 2 * len(k))
-    return _as_real(waves).transpose(0, 1).reshape(2 * n, 2 * len(k))
-
-
-def _as_real(matrix: Complex[Tensor, "rows columns"]) -> Float[Tensor, "2 rows 2 columns"]:
-    """The real matrix that acts on (Re z, Im z) as this one acts on z."""
-    re, im = matrix.real, matrix.imag
-    return torch.stack([torch.stack([re, -im], dim=1), torch.stack([im, re], dim=1)])
+    matrix = waves(n, k).T
+    # The frequencies −k, which are not kept along the last axis, contribute the conjugate.
+    return synthesis_matrix(matrix * fft.half_weights((n,))[list(k)] if last else matrix, last=last)
 
 
 def _analyse_by_fft(v: Field, kept: Kept) -> Coefficients:
