@@ -45,7 +45,7 @@ def measure(name: str, size: str) -> None:
     """Print seconds of the model's and of SFO's step, MB and parameters, as JSON."""
     import torch
 
-    from sfo.allocator import keep_freed_blocks
+    from sfo.machine import keep_freed_blocks
     from sfo.models.build import build_model
 
     resource.setrlimit(resource.RLIMIT_AS, (int(LIMIT), int(LIMIT)))

@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sfo import SFO
-from sfo.allocator import keep_freed_blocks
 from sfo.data.pairs import Pairs
 from sfo.grid import Grid
+from sfo.machine import keep_freed_blocks
 from sfo.training.config import Experiment
 from sfo.training.fit import Status, fit
 from sfo.training.loss import relative_l2

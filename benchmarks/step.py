@@ -31,7 +31,7 @@ from rich.table import Table
 from torch import nn
 
 from sfo import SFO
-from sfo.allocator import keep_freed_blocks
+from sfo.machine import keep_freed_blocks
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sfo.allocator import keep_freed_blocks
 from sfo.data.load import load_benchmark
 from sfo.experiments.record import Record
 from sfo.experiments.run import run as run_experiment
+from sfo.machine import keep_freed_blocks
 from sfo.report import page as html
 from sfo.report.curves import training_curves
 from sfo.training.config import Experiment

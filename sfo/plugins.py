@@ -10,7 +10,6 @@ A run remembers the plugins that were loaded by name, and loads them again when 
 evaluated: the code of a plugin runs, so open runs of others with care.
 """
 
-import hashlib
 import importlib
 import importlib.util
 import os
@@ -21,6 +20,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from sfo.files import sha256
 
 GROUP = "sfo.plugins"
 
@@ -84,7 +85,7 @@ def importable(kind: Any) -> bool:
 
 def _import_file(path: Path) -> ModuleType:
     """The module of a file, under a name that is the same in every process."""
-    mark = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    mark = sha256(str(path))[:8]
     name = f"sfo_plugin_{path.stem}_{mark}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

@@ -11,13 +11,14 @@ import sfo
 
 ROOT = Path(sfo.__file__).parent
 CORE = {
-    "allocator",
     "axis_mix",
     "checks",
     "factored_mix",
     "fft",
     "fourier_matrices",
+    "files",
     "grid",
+    "machine",
     "plugins",
     "registry",
     "shapes",

@@ -1,6 +1,5 @@
 """Commands about studies: reproduce and report."""
 
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from sfo.commands.console import plain_console
+from sfo.machine import usable_cores
 from sfo.training.config import Experiment, Scale
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ def reproduce(
         dry_run: List the runs and how long they will take, and do nothing.
         retry: Try runs again that have failed.
     """
-    from sfo.allocator import keep_freed_blocks
     from sfo.experiments.estimate import Estimates
     from sfo.experiments.results import Results
     from sfo.experiments.selection import Selection
+    from sfo.machine import keep_freed_blocks
 
     chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
     if workers is not None and workers < 1:
@@ -77,7 +77,7 @@ def reproduce(
         line = f"{peer} is left out: pip install 'sfo-torch[peers]' brings it."
         console.print(line, soft_wrap=True)
     keep_freed_blocks()  # Steps are timed here as the workers take them.
-    estimates, cores = Estimates(), workers or os.cpu_count() or 1
+    estimates, cores = Estimates(), workers or usable_cores()
     if dry_run:
         with console.status("measuring a step of each model"):
             _list_runs(chosen.open_runs(results), estimates, cores, console)

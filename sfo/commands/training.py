@@ -249,9 +249,9 @@ def print_errors(errors: Any, title: str) -> None:
 def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
-    from sfo.allocator import keep_freed_blocks
     from sfo.experiments.progress import training_bar
     from sfo.experiments.run import run
+    from sfo.machine import keep_freed_blocks
     from sfo.training.signals import Stopped
 
     keep_freed_blocks()

@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 from filelock import FileLock, Timeout
 
 from sfo.data.published import PUBLISHED, PublishedFile
+from sfo.files import move_into_place
 
 Progress = Callable[[int, int | None], None]
 
@@ -305,9 +306,7 @@ def _accept(part: _Part, file: PublishedFile, target: Path) -> None:
             f"{file.file_name} from {part.remote.address} {fault}; it was moved aside to {bad}, "
             "so run the download again, or pass another `address`."
         )
-    with part.path.open("r+b") as stream:
-        os.fsync(stream.fileno())
-    os.replace(part.path, target)
+    move_into_place(part.path, target)
     part.discard()
 
 

@@ -24,11 +24,12 @@ from threading import Lock
 
 import numpy as np
 import torch
-from filelock import FileLock
 
 from sfo import plugins
 from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.hdf5 import DataFile, DataFileError, Header, Sample, write
+from sfo.files import locked, move_into_place, sha256
+from sfo.machine import usable_cores
 
 Progress = Callable[[int, int], None]
 """Called with the samples done and the samples in all."""
@@ -99,12 +100,12 @@ def generate(
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file to write in it.")
     recipe = Recipe(benchmark, scale, seed)
-    with FileLock(_lock_path(path)):
+    with locked(_lock_path(path)):
         if _is_there(path, recipe, samples):
             return path
         parts = path.with_name(path.name + ".parts")
         parts.mkdir(parents=True, exist_ok=True)
-        _solve_missing(recipe, parts, samples, workers or _cores(), progress)
+        _solve_missing(recipe, parts, samples, workers or usable_cores(), progress)
         header = recipe.header(samples)
         maxima = None
         if benchmark.stores_maxima:
@@ -127,15 +128,8 @@ def _is_there(path: Path, recipe: Recipe, samples: int) -> bool:
     )
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _lock_path(path: Path) -> str:
-    name = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
-    return os.path.join(tempfile.gettempdir(), f"sfo-generate-{name}.lock")
+def _lock_path(path: Path) -> Path:
+    return Path(tempfile.gettempdir(), f"sfo-generate-{sha256(str(path.absolute()))[:16]}.lock")
 
 
 def _solve_missing(
@@ -253,9 +247,7 @@ def _make_part(recipe: Recipe, parts: Path, chunk: int) -> None:
     with open(partial, "wb") as file:
         file.write(_seal(recipe, chunk, payload))
         file.write(payload)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, parts / f"{chunk:06d}")
+    move_into_place(partial, parts / f"{chunk:06d}")
 
 
 def _seal(recipe: Recipe, chunk: int, payload: bytes) -> bytes:

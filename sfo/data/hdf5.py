@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from sfo.data.trajectories import Trajectories
+from sfo.files import move_into_place
 from sfo.grid import Grid
 
 Layout = Literal["tensor", "groups"]
@@ -128,9 +129,7 @@ def write(
         file.attrs["sfo"] = header.to_json()
         store = _write_tensor if layout == "tensor" else _write_groups
         store(file, header, samples, maxima)
-    with open(partial, "rb") as done:
-        os.fsync(done.fileno())
-    os.replace(partial, path)
+    move_into_place(partial, path)
 
 
 def _write_tensor(

@@ -1,7 +1,5 @@
 """From a benchmark's name or a file's path to pairs."""
 
-import hashlib
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.generate import Progress, generate
 from sfo.data.hdf5 import DataFile
 from sfo.data.pairs import Pairs, Part, Scheme, Split, pairs, split
+from sfo.files import json_sha256
 from sfo.registry import BENCHMARKS
 
 PAPER_POINTS = 256
@@ -36,8 +35,7 @@ def benchmark_path(
     """Where the generated file of a benchmark is kept: a name for every set of choices."""
     sizes = benchmark.scale(scale) if isinstance(scale, str) else scale
     title = scale if isinstance(scale, str) else "custom"
-    choices = json.dumps([sizes.to_dict(), benchmark.options()], sort_keys=True)
-    mark = hashlib.sha256(choices.encode()).hexdigest()[:8]
+    mark = json_sha256([sizes.to_dict(), benchmark.options()])[:8]
     name = f"{benchmark.name}-{title}-{samples or sizes.samples}-seed{seed}-{mark}.hdf5"
     return Path(folder or data_folder()) / name
 

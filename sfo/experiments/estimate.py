@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from sfo.data.load import data_folder
-from sfo.models.pretrained import write_atomically
+from sfo.files import write_atomically
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 from sfo.training.loss import relative_l2

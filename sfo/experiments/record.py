@@ -7,7 +7,6 @@ here. None stands for 1. The version of the package is kept as a note; new versi
 metrics void nothing.
 """
 
-import hashlib
 import json
 import math
 import os
@@ -18,7 +17,7 @@ from typing import Any
 
 import sfo
 from sfo.evaluation.errors import Errors
-from sfo.models.pretrained import write_atomically
+from sfo.files import json_sha256, write_atomically
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Experiment
 
@@ -156,7 +155,7 @@ class Analysis:
 def seal(entries: dict[str, Any]) -> str:
     """JSON with a SHA-256 of the rest, so that an edit shows."""
     entries = _strict({"format": FORMAT, **entries})
-    return json.dumps({**entries, "sha256": _sha256(entries)}, indent=1, allow_nan=False) + "\n"
+    return json.dumps({**entries, "sha256": json_sha256(entries)}, indent=1, allow_nan=False) + "\n"
 
 
 def unseal(text: str) -> dict[str, Any]:
@@ -168,14 +167,10 @@ def unseal(text: str) -> dict[str, Any]:
         raise RecordError("is not a Record") from error
     if entries.get("format") != FORMAT:
         raise RecordError(f"has the format {entries.get('format')}, not {FORMAT}")
-    if _sha256(entries) != seal:
+    if json_sha256(entries) != seal:
         raise RecordError("was changed after it was written: its SHA-256 does not match")
     del entries["format"]
     return _numbers(entries)
-
-
-def _sha256(entries: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
 def _strict(value: Any) -> Any:

@@ -22,7 +22,7 @@ from sfo.experiments.record import (
     seal,
     unseal,
 )
-from sfo.models.pretrained import write_atomically
+from sfo.files import write_atomically
 from sfo.training.config import Experiment
 
 Kept = TypeVar("Kept", Record, Analysis)

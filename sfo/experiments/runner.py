@@ -14,16 +14,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from sfo import plugins
 from sfo.experiments.results import Results, name
 from sfo.experiments.study import Cell, Study
 from sfo.experiments.worker import Job
+from sfo.files import locked
+from sfo.machine import usable_cores
 from sfo.training.config import Experiment, Scale
 from sfo.training.signals import Stopped
 
@@ -165,7 +164,7 @@ def reproduce(
                 if not state.waiting and not state.step:
                     progress(state)
                     return state
-                while state.waiting and len(state.step) < (workers or os.cpu_count() or 1):
+                while state.waiting and len(state.step) < (workers or usable_cores()):
                     worker = next((w for w in pool if w.job is None), None)
                     if worker is None:
                         worker = Worker(len(pool), results, events)
@@ -237,12 +236,6 @@ def _terminated_like_ctrl_c() -> Iterator[None]:
 def _alone(results: Results) -> Iterator[None]:
     """One runner a folder."""
     results.folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(Path(results.folder) / ".lock")
-    try:
-        lock.acquire(timeout=2)
-    except Timeout:
-        raise ValueError(f"{results} is in use: another runner is at work there.") from None
-    try:
+    busy = f"{results} is in use: another runner is at work there."
+    with locked(results.folder / ".lock", timeout=2, busy=busy):
         yield
-    finally:
-        lock.release()

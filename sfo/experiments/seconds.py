@@ -5,8 +5,6 @@ The seconds of a run are that ratio times the reference's own seconds, measured 
 benchmark, times the number of steps. So runs that are measured on different days compare.
 """
 
-import hashlib
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +13,7 @@ from typing import Any
 import torch
 
 from sfo.experiments.estimate import batches, training_step
+from sfo.files import json_sha256
 from sfo.models.build import installed
 from sfo.training.config import Experiment
 
@@ -30,7 +29,7 @@ def step_key(experiment: Experiment) -> str:
         experiment.train.batch_size,
         experiment.train.optimizer,
     ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
+    return json_sha256(parts)[:10]
 
 
 def reference(experiment: Experiment) -> Experiment:

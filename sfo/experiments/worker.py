@@ -122,7 +122,7 @@ def main(out: str) -> None:
 
     import torch
 
-    from sfo.allocator import keep_freed_blocks
+    from sfo.machine import keep_freed_blocks
 
     torch.set_num_threads(1)
     keep_freed_blocks()

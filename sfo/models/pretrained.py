@@ -1,9 +1,7 @@
 """Weights to and from disk: safetensors and JSON, no pickle, nothing half written."""
 
-import hashlib
 import json
 import os
-import secrets
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +11,7 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor, nn
 
+from sfo.files import sha256, write_atomically
 from sfo.models.units import Units
 from sfo.registry import MODELS
 
@@ -50,7 +49,7 @@ class Pretrained:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         weights = save_safetensors({k: _real(v) for k, v in self.state_dict().items()})
-        digest = hashlib.sha256(weights).hexdigest()
+        digest = sha256(weights)
         name = f"weights-{digest[:16]}.safetensors"
         config = {
             "format": FORMAT,
@@ -94,7 +93,7 @@ class Pretrained:
             weights = path.read_bytes()
         except OSError as error:
             raise PretrainedError(f"Cannot read the weights {path}: {error.strerror}.") from None
-        digest = hashlib.sha256(weights).hexdigest()
+        digest = sha256(weights)
         if digest != config["sha256"]:
             raise PretrainedError(
                 f"{path} is damaged: its SHA-256 is {digest[:16]}…, but {CONFIG} says "
@@ -151,22 +150,6 @@ def _as_in(model: nn.Module, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         else v
         for k, v in weights.items()
     }
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file in one step: whoever reads it finds the old or the new content, whole."""
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}"
-    # Not mkstemp, whose files nobody else may read.
-    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

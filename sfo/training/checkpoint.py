@@ -21,7 +21,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import stat
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +31,7 @@ import torch
 from safetensors.torch import load as load_safetensors
 from torch import Tensor
 
-from sfo.models.pretrained import write_atomically
+from sfo.files import create_folder, link_atomically, sync_folder, write_atomically
 from sfo.training.tree import DTYPES, CheckpointError, flatten, unflatten
 
 FORMAT = "sfo-torch checkpoint"
@@ -89,18 +88,18 @@ def save(
     path = folder / f"step-{step:08d}.safetensors"
     content = _serialise(state, step)
     try:
-        _create(folder)
+        create_folder(folder)
         _remove(entry for entry in folder.iterdir() if TEMPORARY.fullmatch(entry.name))
         _set_aside(folder, step)
         if best:
             # The best first: a kill in between must leave no checkpoint that speaks of a best
             # which is not there.
             write_atomically(folder / BEST, content)
-            _sync(folder)
-            _link(folder / BEST, path, content)
+            sync_folder(folder)
+            link_atomically(folder / BEST, path, content)
         else:
             write_atomically(path, content)
-        _sync(folder)
+        sync_folder(folder)
         _remove(_checkpoints(folder)[keep_last:])
     except OSError as error:
         raise CheckpointError(
@@ -311,36 +310,6 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 def _step(path: Path) -> int:
     return int(path.name.removeprefix("step-").removesuffix(".safetensors"))
-
-
-def _create(folder: Path) -> None:
-    """Make a folder that outlives a power cut, with its parents."""
-    new = [part for part in (folder, *folder.parents) if not part.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for part in new:
-        _sync(part.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder durable, as fsync does for a file's content."""
-    if os.name == "nt":  # Windows has no such call.
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _link(source: Path, target: Path, content: bytes) -> None:
-    """Give a file a second name in one step, or a copy where the file system has no links."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        os.link(source, temporary)
-    except OSError:
-        write_atomically(target, content)
-    else:
-        os.replace(temporary, target)
 
 
 def _set_aside(folder: Path, step: int) -> None:

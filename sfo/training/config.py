@@ -1,6 +1,5 @@
 """What a run is: data, model and training, validated, frozen, and the same after a trip to JSON."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +16,7 @@ from pydantic import (
 
 from sfo.data.arrays import Arrays, share_split
 from sfo.data.pairs import Scheme
+from sfo.files import json_sha256
 from sfo.models.build import Preset
 from sfo.models.presets import has_paper, paper_settings
 from sfo.registry import BENCHMARKS, MODELS
@@ -339,8 +339,7 @@ class Experiment(Config):
     @property
     def key(self) -> str:
         """Ten letters that differ between experiments, whatever options later versions add."""
-        text = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:10]
+        return json_sha256(self.model_dump(mode="json", exclude_defaults=True))[:10]
 
 
 PINO_WEIGHTS = dict(physics=0.1, initial=0.2)

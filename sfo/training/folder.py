@@ -17,18 +17,18 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from filelock import FileLock, Timeout
 
 import sfo
 from sfo import plugins
 from sfo.data.pairs import Pairs
-from sfo.models.pretrained import write_atomically
+from sfo.files import locked, write_atomically
+from sfo.machine import usable_cores
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Config, Experiment
 from sfo.training.prepare import DataShape
@@ -36,7 +36,7 @@ from sfo.training.prepare import DataShape
 BEFORE_TRAINING = ("environment.json", "sources.json", "data.json")
 """Files that a run writes before it trains."""
 REGISTRIES = {"model": MODELS, "benchmark": BENCHMARKS}
-PATIENCE = 2.0
+LOCK_TIMEOUT = 2.0
 """Seconds to wait for the lock: a process that was killed takes a moment to go."""
 
 
@@ -76,14 +76,12 @@ class RunFolder:
             Whether a run is there to go on with.
         """
         self._goes_on(experiment, resume)  # Before anything is written into a folder of others.
-        with _explained(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / ".lock")
-            try:
-                lock.acquire(timeout=PATIENCE)
-            except Timeout:
-                raise ValueError(f"{self} is in use: another process is training there.") from None
-        try:
+        with ExitStack() as stack:
+            with _explained(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+                busy = f"{self} is in use: another process is training there."
+                lock = locked(self.path / ".lock", timeout=LOCK_TIMEOUT, busy=busy)
+                stack.enter_context(lock)
             for left_by_a_kill in self.path.glob(".*.json*.????????"):
                 left_by_a_kill.unlink(missing_ok=True)
             goes_on = self._goes_on(experiment, resume)
@@ -101,8 +99,6 @@ class RunFolder:
                 if not goes_on and not isinstance(error.__cause__, OSError):
                     self._forget_failed_start()
                 raise
-        finally:
-            lock.release()
 
     def _forget_failed_start(self) -> None:
         """Remove what was written here, if nothing was trained: it must not block the folder."""
@@ -208,7 +204,7 @@ def environment() -> dict[str, Any]:
         python=platform.python_version(),
         system=platform.platform(),
         processor=platform.processor() or platform.machine(),
-        cores=os.cpu_count(),
+        cores=usable_cores(),
         threads=torch.get_num_threads(),
         cuda=torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         command=sys.argv,

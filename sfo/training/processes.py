@@ -19,6 +19,7 @@ from lightning_fabric.strategies import ModelParallelStrategy
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from sfo.machine import usable_cores
 from sfo.training.config import Precision
 from sfo.training.sharding import shard
 
@@ -48,13 +49,14 @@ def start(
     if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
         num_nodes = int(os.environ["WORLD_SIZE"]) // devices
-    elif isinstance(devices, int) and not torch.cuda.is_available():
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-        if devices < 1 or devices > (cores or os.cpu_count() or 1):
-            raise ValueError(
-                f"`devices` must be in 1..{cores or os.cpu_count() or 1}, the cores of this "
-                f"machine, got {devices}."
-            )
+    elif (
+        isinstance(devices, int)
+        and not torch.cuda.is_available()
+        and not 1 <= devices <= usable_cores()
+    ):
+        raise ValueError(
+            f"`devices` must be in 1..{usable_cores()}, the cores of this machine, got {devices}."
+        )
     double = sharded and precision == "64-true"
     try:
         fabric = Fabric(

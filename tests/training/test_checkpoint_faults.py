@@ -19,7 +19,7 @@ import pytest
 import torch
 from torch import nn
 
-from sfo.models import pretrained
+from sfo import files
 from sfo.training import checkpoint
 from sfo.training.checkpoint import CheckpointError, best, latest, load, save
 
@@ -153,8 +153,8 @@ def test_a_fault_at_any_call(fresh, is_best, error, when):
 LAST_LINES = {
     function.__code__
     for function in (
-        *(save, pretrained.write_atomically, checkpoint._link, checkpoint._sync),
-        *(checkpoint._remove, checkpoint._set_aside, checkpoint._create),
+        *(save, files.write_atomically, files.link_atomically, files.sync_folder),
+        *(checkpoint._remove, checkpoint._set_aside, files.create_folder),
     )
 }
 

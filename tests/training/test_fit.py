@@ -196,7 +196,7 @@ def test_folders_that_are_refused(tmp_path):
 
 
 def test_a_folder_in_use(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "PATIENCE", 0)
+    monkeypatch.setattr(folder, "LOCK_TIMEOUT", 0)
     experiment = small(epochs=1)
     with RunFolder(tmp_path).opened(experiment, resume=False) as goes_on:
         assert not goes_on

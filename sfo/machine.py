@@ -1,7 +1,15 @@
-"""Keep freed memory for the next step instead of returning it to the system (CPU, glibc)."""
+"""What this machine has: usable cores, and memory that is kept for the next step."""
 
 import ctypes
+import os
 import sys
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on, which may be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def keep_freed_blocks() -> bool:
