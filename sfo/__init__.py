@@ -10,6 +10,7 @@ from sfo.registry import BASES, BENCHMARKS, METRICS, MODELS, STUDIES
 
 if TYPE_CHECKING:
     from sfo.experiments.own import FinishedRun, fit, load_run
+    from sfo.zoo import load_pretrained
 
 __all__ = [
     "BASES",
@@ -25,6 +26,7 @@ __all__ = [
     "fit",
     "load_benchmark",
     "load_file",
+    "load_pretrained",
     "load_run",
     "open_data",
 ]
@@ -37,4 +39,8 @@ def __getattr__(name: str) -> Any:
         from sfo.experiments import own
 
         return getattr(own, name)
+    if name == "load_pretrained":
+        from sfo.zoo import load_pretrained
+
+        return load_pretrained
     raise AttributeError(f"module 'sfo' has no attribute {name!r}")

@@ -10,8 +10,8 @@ import tyro
 from rich.console import Console
 
 import sfo
-from sfo import plugins
-from sfo.commands import data, studies, training
+from sfo import plugins, zoo
+from sfo.commands import data, pretraining, studies, training
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
 
@@ -103,16 +103,25 @@ def show(
     showing.show(target, scale=scale, samples=samples, seed=seed, out=out, options=options)
 
 
-def names(model: Annotated[str | None, tyro.conf.Positional] = None) -> None:
+def names(
+    model: Annotated[str | None, tyro.conf.Positional] = None, pretrained: bool = False
+) -> None:
     """List what can be chosen by name; of a model, list its settings.
 
     Examples:
     sfo list
     sfo list fno
+    sfo list --pretrained
 
     Args:
         model: A model whose settings to list.
+        pretrained: List the pretrained models of the package, with their errors and speed.
     """
+    if pretrained:
+        from sfo.commands.pretraining import print_pretrained
+
+        print_pretrained()
+        return
     if model is not None:
         for parameter in inspect.signature(MODELS[model]).parameters.values():
             print(parameter)
@@ -122,6 +131,7 @@ def names(model: Annotated[str | None, tyro.conf.Positional] = None) -> None:
     print(f"bases:      {', '.join(BASES.names())}")
     print(f"models:     {', '.join(MODELS.names())}")
     print(f"benchmarks: {', '.join(BENCHMARKS.names())}")
+    print(f"pretrained: {', '.join(zoo.names())}")
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
@@ -134,6 +144,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": training.resume,
     "evaluate": training.evaluate,
     "predict": training.predict,
+    "pretrain": pretraining.pretrain,
     "reproduce": studies.reproduce,
     "report": studies.report,
     "theory": theory,

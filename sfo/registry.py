@@ -3,7 +3,7 @@
 Users' own modules register theirs, see `sfo.plugins`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
 
@@ -47,11 +47,7 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         if name in self:
             return self._entries[name]
-        message = f"Unknown {self.kind} {name!r}; known: {', '.join(self.names())}."
-        close = get_close_matches(str(name), self.names(), n=1)
-        if close:
-            message += f" Did you mean {close[0]!r}?"
-        raise ValueError(message)
+        raise ValueError(unknown_name(self.kind, name, self.names()))
 
     def __contains__(self, name: object) -> bool:
         if name not in self._entries:
@@ -70,6 +66,18 @@ class Registry(Generic[T]):
     def in_order(self) -> list[str]:
         """All names, in the order in which they were registered."""
         return list(self._entries)
+
+
+def unknown_name(kind: str, name: object, known: Sequence[str]) -> str:
+    """One sentence for a wrong name: the right ones, and the nearest of them.
+
+    Example:
+        >>> unknown_name("basis", "ubs", ["fourier", "usb"])
+        "Unknown basis 'ubs'; known: fourier, usb. Did you mean 'usb'?"
+    """
+    message = f"Unknown {kind} {name!r}; known: {', '.join(known) or 'none'}."
+    close = get_close_matches(str(name), known, n=1)
+    return f"{message} Did you mean {close[0]!r}?" if close else message
 
 
 def _home(entry: Any) -> tuple[str, str]:

@@ -33,7 +33,8 @@ MAY_IMPORT = {
     "data": {"pdes"},
     "training": {"pdes", "data", "models"},
     "evaluation": {"data", "models"},
-    "experiments": {"data", "models", "training", "evaluation"},
+    "zoo": {"models"},
+    "experiments": {"data", "models", "training", "evaluation", "zoo"},
     "report": {"bases", "theory", "data", "training", "evaluation", "experiments"},
 }
 
