@@ -22,7 +22,7 @@ class Selection:
         measurements: Names in `MEASUREMENTS`.
         scale: Scale of data and training.
         seeds: Number of seeds of each cell.
-        rows: Only these rows; none: all.
+        rows: Only these rows, or rows of these benchmarks; none: all.
         columns: Only these columns; none: all.
     """
 
@@ -55,7 +55,8 @@ class Selection:
             raise ValueError(f"`seeds` must be at least 1, got {seeds}.")
         studies = tuple(as_study(name) for name in wanted if name in STUDIES)
         cells = [cell for study in studies for cell in study.cells(scale, 1)]
-        _check("benchmark", rows, [cell.row for cell in cells])
+        benchmarks = [cell.experiment.data.benchmark for cell in cells]
+        _check("benchmark", rows, benchmarks, [cell.row for cell in cells])
         _check("column", columns, [cell.column for cell in cells])
         measurements = tuple(name for name in wanted if name in MEASUREMENTS)
         return cls(studies, measurements, scale, seeds, tuple(rows), tuple(columns))
@@ -90,7 +91,8 @@ class Selection:
         return [*runs, *(("run", run) for run in runs_after_trials(tables, results))]
 
     def _wants(self, cell: Cell) -> bool:
-        in_row = not self.rows or cell.row in self.rows
+        rows = {cell.row, cell.experiment.data.benchmark}
+        in_row = not self.rows or not rows.isdisjoint(self.rows)
         return in_row and (not self.columns or cell.column in self.columns)
 
 
@@ -105,8 +107,8 @@ def runs_after_trials(
                     yield with_changes(cell.experiment, seed=cell.experiment.seed + k)
 
 
-def _check(kind: str, given: Sequence[str], known: Sequence[str]) -> None:
+def _check(kind: str, given: Sequence[str], known: Sequence[str], also: Sequence[str] = ()) -> None:
     for name in given:
-        if name not in known:
+        if name not in known and name not in also:
             names = ", ".join(dict.fromkeys(known))
             raise ValueError(f"`{kind}` must be some of {names}, got {name!r}.")

@@ -8,6 +8,14 @@ from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS
 from sfo.experiments.studies.main import ADAM_PROTOCOLS
 
 
+def test_a_benchmark_takes_all_rows_of_it():
+    """The rows of the study of data are a benchmark and a model each."""
+    chosen = Selection.of(["data"], rows=["allen_cahn"])
+    ((_, cells),) = chosen.tables()
+    assert {cell.experiment.data.benchmark for cell in cells} == {"allen_cahn"}
+    assert len({cell.row for cell in cells}) > 1
+
+
 def test_rows_and_columns_are_a_part_of_the_table():
     chosen = Selection.of(["main"], rows=["maxwell"], columns=["fno", "sfo"])
     ((study, cells),) = chosen.tables()
