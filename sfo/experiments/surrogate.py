@@ -147,9 +147,9 @@ def speed(model: nn.Module, solver: Solver, error: float) -> dict[str, Any]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        own = _seconds(predict, repeats=15)
-        matched = _seconds(lambda: solver.solved(n))
-        full = matched if n == solver.scale.n else _seconds(lambda: solver.solved(solver.scale.n))
+        own, matched, full = _seconds(
+            predict, lambda: solver.solved(n), lambda: solver.solved(solver.scale.n)
+        )
     finally:
         torch.set_num_threads(threads)
     samples = len(solver.ids)
@@ -165,11 +165,12 @@ def speed(model: nn.Module, solver: Solver, error: float) -> dict[str, Any]:
     }
 
 
-def _seconds(call: Callable[[], Any], repeats: int = 3) -> float:
-    """Median seconds of a call, after one that is not counted: it may compile."""
-    taken = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken[1:])
+def _seconds(*calls: Callable[[], Any], rounds: int = 5) -> list[float]:
+    """Median seconds of calls that take turns, after a round that is not counted: it compiles."""
+    taken: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds + 1):
+        for seconds, call in zip(taken, calls, strict=True):
+            start = time.perf_counter()
+            call()
+            seconds.append(time.perf_counter() - start)
+    return [statistics.median(seconds[1:]) for seconds in taken]
