@@ -1,4 +1,4 @@
-"""Refusing values in one sentence: the argument, the rule, the value received."""
+"""Refusing values in one sentence: the argument, the rule, the value received, the way out."""
 
 from typing import get_args
 
@@ -28,3 +28,13 @@ def check_at_least(least: float, **values: float | None) -> None:
     for name, value in values.items():
         if value is not None and not value >= least:
             raise ValueError(f"`{name}` must be at least {least}, got {value}.")
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra of this package, from a clone of it.
+
+    Example:
+        >>> install_command("peers")
+        "pip install '.[peers]' in the clone"
+    """
+    return f"pip install '.[{extra}]' in the clone"

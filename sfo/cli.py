@@ -84,10 +84,10 @@ def show(
 ) -> None:
     """Draw samples of a benchmark or a data file, or say how a run went.
 
-    Examples:
-    sfo show allen_cahn --scale desk --samples 6
-    sfo show data.hdf5
-    sfo show runs/ac
+    For example:
+    $ sfo show allen_cahn --scale desk --samples 6
+    $ sfo show data.hdf5
+    $ sfo show runs/ac
 
     Args:
         target: A benchmark, a data file or a run's folder.
@@ -108,10 +108,10 @@ def names(
 ) -> None:
     """List what can be chosen by name; of a model, list its settings.
 
-    Examples:
-    sfo list
-    sfo list fno
-    sfo list --pretrained
+    For example:
+    $ sfo list
+    $ sfo list fno
+    $ sfo list --pretrained
 
     Args:
         model: A model whose settings to list.

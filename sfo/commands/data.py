@@ -25,9 +25,9 @@ def generate(
 ) -> None:
     """Make a benchmark's data file, or go on making it after a kill.
 
-    Examples:
-    sfo generate allen_cahn --samples 1000 --scale desk --seed 0
-    sfo generate cahn_hilliard --option gamma=1e-5 --out ch.hdf5
+    For example:
+    $ sfo generate allen_cahn --samples 1000 --scale desk --seed 0
+    $ sfo generate cahn_hilliard --option gamma=1e-5 --out ch.hdf5
 
     Args:
         name: The benchmark; `sfo list` names them.

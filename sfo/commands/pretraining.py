@@ -20,10 +20,10 @@ def pretrain(
 
     A run that was stopped goes on. Everything comes from the equation: data are generated.
 
-    Examples:
-    sfo pretrain allen_cahn
-    sfo pretrain allen_cahn shallow_water --out my_models
-    sfo pretrain allen_cahn --measure-only
+    For example:
+    $ sfo pretrain allen_cahn
+    $ sfo pretrain allen_cahn shallow_water --out my_models
+    $ sfo pretrain allen_cahn --measure-only
 
     Args:
         name: Names of pretrained models, or all.

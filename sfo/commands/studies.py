@@ -11,6 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
+from sfo.checks import install_command
 from sfo.commands.console import plain_console
 from sfo.machine import usable_cores
 from sfo.training.config import Experiment, Scale
@@ -42,11 +43,11 @@ def reproduce(
 
     It may be stopped or killed at any moment; the same command goes on.
 
-    Examples:
-    sfo reproduce main --scale smoke
-    sfo reproduce main basis rank --seeds 3 --benchmark allen_cahn
-    sfo reproduce main --dry-run
-    sfo report results/desk
+    For example:
+    $ sfo reproduce main --scale smoke
+    $ sfo reproduce main basis rank --seeds 3 --benchmark allen_cahn
+    $ sfo reproduce main --dry-run
+    $ sfo report results/desk
 
     Args:
         study: Names of studies: main, main-adam, pareto, data, fixed, params, runtime, seconds,
@@ -74,7 +75,7 @@ def reproduce(
     console = plain_console()
     results = Results(out or Path("results") / scale)
     for peer in chosen.missing_models(results):
-        line = f"{peer} is left out: pip install 'sfo-torch[peers]' brings it."
+        line = f"{peer} is left out; {install_command('peers')} brings it."
         console.print(line, soft_wrap=True)
     keep_freed_blocks()  # Steps are timed here as the workers take them.
     estimates, cores = Estimates(), workers or usable_cores()
@@ -258,10 +259,10 @@ def report(
 ) -> None:
     """Write a report, report.html, report.md and figures: of results, or of runs side by side.
 
-    Examples:
-    sfo report results/desk
-    sfo report runs/sfo runs/fno
-    sfo report runs --out comparison
+    For example:
+    $ sfo report results/desk
+    $ sfo report runs/sfo runs/fno
+    $ sfo report runs --out comparison
 
     Args:
         folders: A folder of results, as `sfo reproduce` has left it; or run folders, as

@@ -67,12 +67,12 @@ def train(
 ) -> None:
     """Train a model on a benchmark or on data of your own, evaluate it, and write a Record.
 
-    Examples:
-    sfo train --benchmark allen_cahn --model sfo --model.n-modes 16 --scale desk --seed 0
-    sfo train --data mine.npz --out runs/mine
-    sfo train --benchmark shallow_water --model fno --epochs 50 --learning-rate 2e-3
-    sfo train --config run.json --seed 1 --out runs/mine
-    torchrun --nproc-per-node 2 -m sfo train --benchmark maxwell --devices 2
+    For example:
+    $ sfo train --benchmark allen_cahn --model sfo --model.n-modes 16 --scale desk --seed 0
+    $ sfo train --data mine.npz --out runs/mine
+    $ sfo train --benchmark shallow_water --model fno --epochs 50 --learning-rate 2e-3
+    $ sfo train --config run.json --seed 1 --out runs/mine
+    $ torchrun --nproc-per-node 2 -m sfo train --benchmark maxwell --devices 2
 
     Args:
         benchmark: The benchmark, allen_cahn if left out; `sfo list` names them.
@@ -173,11 +173,11 @@ def evaluate(
 ) -> None:
     """Print the errors of a run's best model, by every definition in use.
 
-    Examples:
-    sfo evaluate runs/ac
-    sfo evaluate runs/ac --grid 128
-    sfo evaluate runs/ac --file 1D_Allen-Cahn_0.0001_5.hdf5
-    sfo evaluate runs/mine --data other.npz
+    For example:
+    $ sfo evaluate runs/ac
+    $ sfo evaluate runs/ac --grid 128
+    $ sfo evaluate runs/ac --file 1D_Allen-Cahn_0.0001_5.hdf5
+    $ sfo evaluate runs/mine --data other.npz
 
     Args:
         run: The run's folder.

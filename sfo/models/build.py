@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from sfo.checks import install_command
 from sfo.models.presets import PAPER_SHAPES, accepted, earlier_settings, paper_settings
 from sfo.registry import MODELS
 
@@ -64,7 +65,7 @@ def build_model(
     if not installed(name):
         raise ValueError(
             f"The model {name} needs packages that are not installed: "
-            f"pip install 'sfo-torch[{kind.extra}]'."
+            f"{install_command(kind.extra)}."
         )
     given = dict(zip(SHAPE, (in_channels, out_channels, n_dim), strict=True))
     given = {k: v for k, v in given.items() if v is not None}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 
+from sfo.checks import install_command
 from sfo.models.fno import for_each_axis
 from sfo.models.matrices import Layout
 from sfo.models.operator import Operator, split_components
@@ -25,7 +26,7 @@ class Peer(Operator):
     """Another library's model behind this package's interface."""
 
     extra: ClassVar[str | None] = "peers"
-    """The optional dependencies that the model needs, as in `pip install 'sfo-torch[peers]'`."""
+    """The optional dependencies that the model needs, as in `pip install '.[peers]'`."""
 
     matrix_layouts: ClassVar[dict[str, Layout | None]] = {"*.weight.tensor": "first_two"}
     """Weights of the spectral convolutions are `(in, out, *frequencies)`."""
@@ -179,8 +180,7 @@ def import_neuralop() -> ModuleType:
             from neuralop import models
     except ImportError as error:
         raise ImportError(
-            "This model is neuraloperator's, which is not installed: "
-            "pip install 'sfo-torch[peers]'."
+            f"This model is neuraloperator's, which is not installed: {install_command('peers')}."
         ) from error
     return models
 

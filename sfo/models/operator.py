@@ -37,7 +37,7 @@ class Operator(Pretrained, nn.Module):
     """What the model's own `recommended` settings change for a benchmark, if it has such."""
 
     extra: ClassVar[str | None] = None
-    """The optional dependencies that the model needs, as in `pip install sfo-torch[peers]`."""
+    """The optional dependencies that the model needs, as in `pip install '.[peers]'`."""
 
     def __init__(
         self, in_channels: int, out_channels: int, n_dim: int, *, components: int = 1

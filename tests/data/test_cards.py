@@ -3,6 +3,7 @@
 import re
 import shlex
 from dataclasses import fields, is_dataclass
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,18 @@ def test_sizes(name):
         points = [" × ".join(f"{n:,}" for n in grid.shape) for grid in grids]
         expected.append((title, f"{scale.samples:,}", *points, str(scale.frames)))
     assert rows(part(name), 6)[-3:] == expected
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_file_sizes(name):
+    """What desk and paper files weigh: their numbers in float32, and at most 15 % beside them."""
+    benchmark, sizes = BENCHMARKS[name], re.findall(r"([\d.]+) ([MG])B", part(name))
+    for scale, (number, unit) in zip(("desk", "paper"), sizes, strict=False):
+        grid, times = benchmark.stored(benchmark.scale(scale))
+        fields = len(benchmark.names) * len(times) + len(benchmark.static_names)
+        least = 4 * benchmark.scale(scale).samples * fields * prod(grid.shape)
+        written = float(number) * {"M": 1e6, "G": 1e9}[unit]
+        assert 0.99 * least < written < 1.15 * least, scale
 
 
 @pytest.mark.parametrize("name", NAMES)

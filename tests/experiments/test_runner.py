@@ -215,7 +215,7 @@ def test_a_peer_that_is_not_installed_is_named_where_it_is_wanted(tmp_path, monk
     usual = ["reproduce", "main", "--scale", "smoke", "--out", str(tmp_path), "--dry-run"]
     main([*usual, "--benchmark", "allen_cahn", "--column", "neuralop_fno"])
     said = capsys.readouterr().out
-    assert "neuralop_fno is left out: pip install 'sfo-torch[peers]' brings it." in said
+    assert "neuralop_fno is left out; pip install '.[peers]' in the clone brings it." in said
     assert "0 runs" in said
     main([*usual, "--benchmark", "allen_cahn", "--column", "fno"])
     assert "left out" not in capsys.readouterr().out
@@ -250,7 +250,7 @@ def test_tables_without_training_need_no_peer(study, tmp_path, monkeypatch, caps
     monkeypatch.setattr("sfo.models.neuralop.find_spec", lambda name: None)
     monkeypatch.setattr("sfo.experiments.measurements.PAPER_BENCHMARKS", ["allen_cahn"])
     main(["reproduce", study, "--scale", "smoke", "--out", str(tmp_path)])
-    assert "neuralop_fno is left out: pip install" in capsys.readouterr().out
+    assert "neuralop_fno is left out; pip install" in capsys.readouterr().out
     values = Results(tmp_path).table(study)
     columns = values["counts" if study == "params" else "seconds"]["allen_cahn"]
     assert {*MAIN_MODELS} - {*columns} == {"neuralop_fno"}
