@@ -67,10 +67,9 @@ def modes(
         out: The picture to write.
     """
     from sfo import plot
+    from sfo.files import save_figure
 
-    figure = plot.modes(n, n_modes, basis)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130)
+    save_figure(plot.modes(n, n_modes, basis), out, dpi=130)
     print(f"Modes: {out}")
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,6 +84,96 @@ def locked(path: Path, *, timeout: float = -1, busy: str = "") -> Iterator[None]
         yield
     finally:
         lock.release()
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """The file itself, whatever links lead to it; it need not exist yet."""
+    return Path(os.path.realpath(path))
+
+
+def lock_path(target: str | os.PathLike[str]) -> Path:
+    """The lock file of a file, which lies beside it, or of a folder, which lies in it.
+
+    All processes that see the target see the same lock, however they spell its path and whatever
+    their temporary folder is. The lock file stays, because removing it would let two processes
+    hold two locks of one name.
+
+    Args:
+        target: The file or folder, not necessarily there yet; the folder around it must be.
+    """
+    path = resolved(target)
+    return path / ".lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
+
+
+@contextmanager
+def unfinished(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """A path to write to; it becomes `target` in one step when the block ends without an error.
+
+    The path is one that no other process uses, beside the target, so two writers never mix. After
+    an error the unfinished file is removed and the target is as it was.
+
+    Args:
+        target: The file to make or replace. Its folder must exist.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     with unfinished(Path(folder) / "numbers.txt") as path:
+        ...         n_written = path.write_text("1 2 3")
+        ...     [entry.name for entry in Path(folder).iterdir()]
+        ['numbers.txt']
+    """
+    goal = resolved(target)
+    path = _temporary(goal)
+    try:
+        yield path
+        move_into_place(path, goal)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Like `unfinished`, for results that a user names: makes folders, keeps files of other kinds.
+
+    A file that is there is replaced only by one that begins like it, as all pictures of one format
+    and all arrays of NumPy do, so a mistyped name never costs a data file.
+
+    Args:
+        target: The file that the user named.
+    """
+    path = Path(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with unfinished(path) as made:
+        yield made
+        if path.exists() and _start(path) not in (b"", _start(made)):
+            raise ValueError(
+                f"{path} exists and is of another kind than what would replace it; it was left as "
+                "it is, so choose another file."
+            )
+
+
+def _start(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(8)
+
+
+def save_figure(figure: Any, target: str | os.PathLike[str], dpi: int = 110) -> Path:
+    """Write a figure of matplotlib in the format that the name says; PNG if it says none."""
+    path = Path(target)
+    with replacing(path) as made:
+        figure.savefig(made, dpi=dpi, format=path.suffix[1:] or "png")
+    return path
+
+
+def remove_unfinished(target: str | os.PathLike[str]) -> None:
+    """Remove what killed writers of `target` have left; only for the holder of its lock."""
+    goal = resolved(target)
+    name = re.compile(re.escape(f".{goal.name}.") + "[0-9a-f]{8}")
+    for entry in goal.parent.iterdir():
+        if name.fullmatch(entry.name):
+            entry.unlink(missing_ok=True)
 
 
 def sha256(content: bytes | str) -> str:

@@ -29,11 +29,11 @@ def show(
     elif path.is_file():
         from sfo.data.load import load_file
         from sfo.data.show import picture as draw
+        from sfo.files import save_figure
 
         file = load_file(path)
         picture = out or Path("runs") / f"{path.stem}.png"
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        draw(file[: min(samples, len(file))]).savefig(picture, dpi=110)
+        save_figure(draw(file[: min(samples, len(file))]), picture)
     elif path.exists():
         raise ValueError(f"{path} is a folder, but not a run: it has no experiment.json.")
     else:

@@ -188,14 +188,15 @@ def evaluate(
         json_out: Also write all numbers to this file.
     """
     from sfo.experiments.run import evaluate_run
+    from sfo.files import replacing
 
     errors, pairs = evaluate_run(run, points=grid, file=file, data=data, part=split)
     shape = " × ".join(map(str, pairs.grid.shape))
     which = "" if data is not None else f"{split} "
     print_errors(errors, f"{run}: {len(pairs)} {which}samples of {pairs.benchmark}, {shape} points")
     if json_out is not None:
-        json_out.parent.mkdir(parents=True, exist_ok=True)
-        json_out.write_text(json.dumps(dict(errors), indent=1) + "\n")
+        with replacing(json_out) as path:
+            path.write_text(json.dumps(dict(errors), indent=1) + "\n")
 
 
 def predict(
@@ -218,19 +219,21 @@ def predict(
     from sfo.data.sources import load_inputs
     from sfo.evaluation.answers import answer_figure
     from sfo.experiments.run import predict_run
+    from sfo.files import replacing, resolved, save_figure
     from sfo.training.folder import RunFolder
 
+    for written in (out, picture):
+        if written is not None and resolved(written) == resolved(inputs):
+            raise ValueError(f"{inputs} is the input; choose another file for what is written.")
     a = load_inputs(inputs)
     u = predict_run(run, a)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    np.save(out, u)
+    with replacing(out) as path, path.open("wb") as file:
+        np.save(file, u)
     print(f"{tuple(a.shape)} → {tuple(u.shape)}: {out}")
     if picture is not None:
         shape = RunFolder(run).data_shape()
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        answer_figure(a, u, shape.grid, shape.times, shape.names, shape.inputs).savefig(
-            picture, dpi=110
-        )
+        figure = answer_figure(a, u, shape.grid, shape.times, shape.names, shape.inputs)
+        save_figure(figure, picture)
         print(f"Picture: {picture}")
 
 

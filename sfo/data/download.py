@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 from filelock import FileLock, Timeout
 
 from sfo.data.published import PUBLISHED, PublishedFile
-from sfo.files import move_into_place
+from sfo.files import lock_path, move_into_place, resolved
 
 Progress = Callable[[int, int | None], None]
 
@@ -75,9 +75,10 @@ def download(
         known = ", ".join(sorted(published))
         raise ValueError(f"`name` must be one of the published files {known}, got {name!r}.")
     file = published[name]
-    target = Path(folder) / file.file_name
+    named = Path(folder) / file.file_name
+    target = resolved(named)
     if _is_there(target, file):
-        return target
+        return named
     address = file.address if address is None else address
     if address is None:
         raise ValueError(f"{name} has no address to download it from to {target}. {file.note}")
@@ -91,7 +92,7 @@ def download(
             part = _Part(target, address)
             _complete(part, file, report, timeout, attempts, pause)
             _accept(part, file, target)
-    return target
+    return named
 
 
 class _Interrupted(Exception):
@@ -325,7 +326,7 @@ def _is_there(target: Path, file: PublishedFile) -> bool:
 @contextmanager
 def _alone(target: Path, file: PublishedFile, report: Progress) -> Iterator[None]:
     """Hold the file's lock; while another process does, report how far that one is."""
-    lock = FileLock(target.with_name(target.name + ".lock"))
+    lock = FileLock(lock_path(target))
     while not lock.is_locked:
         try:
             lock.acquire(timeout=0.5)

@@ -9,11 +9,11 @@ import hashlib
 import json
 import os
 import pickle
-import shutil
+import re
+import secrets
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -28,11 +28,13 @@ import torch
 from sfo import plugins
 from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.hdf5 import DataFile, DataFileError, Header, Sample, write
-from sfo.files import locked, move_into_place, sha256
+from sfo.files import lock_path, locked, move_into_place, remove_unfinished, resolved
 from sfo.machine import usable_cores
 
 Progress = Callable[[int, int], None]
 """Called with the samples done and the samples in all."""
+PART = re.compile(r"\d{6,}|\.\d{6,}\.[0-9a-f]+")
+"""Names of chunks, finished and not."""
 
 
 @dataclass(frozen=True)
@@ -100,20 +102,61 @@ def generate(
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file to write in it.")
     recipe = Recipe(benchmark, scale, seed)
-    with locked(_lock_path(path)):
+    # A finished file needs no lock: it may lie in a folder that nobody can write to.
+    if not _is_there(path, recipe, samples):
+        try:
+            _make(recipe, resolved(path), samples, workers or usable_cores(), progress)
+        except DataFileError:
+            raise
+        except OSError as error:
+            raise DataFileError(
+                f"Cannot write {path}: {error.strerror or error}. Make room or choose another "
+                "file with --out; the same command goes on with the samples that are finished."
+            ) from error
+    return path
+
+
+def _make(
+    recipe: Recipe, path: Path, samples: int, workers: int, progress: Progress | None
+) -> None:
+    """Solve what is missing and write the file, as the only process that does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(lock_path(path)):
+        # While this process waited, another may have made it.
         if _is_there(path, recipe, samples):
-            return path
+            return
+        remove_unfinished(path)
         parts = path.with_name(path.name + ".parts")
-        parts.mkdir(parents=True, exist_ok=True)
-        _solve_missing(recipe, parts, samples, workers or usable_cores(), progress)
-        header = recipe.header(samples)
+        _own_folder(parts)
+        _solve_missing(recipe, parts, samples, workers, progress)
         maxima = None
-        if benchmark.stores_maxima:
+        if recipe.benchmark.stores_maxima:
             rows = (np.abs(s.data) for s in _samples(recipe, parts, samples))
             maxima = np.max([row.max(axis=tuple(range(row.ndim - 1))) for row in rows], axis=0)
-        write(path, header, _samples(recipe, parts, samples), benchmark.layout, maxima)
-        shutil.rmtree(parts)
-    return path
+        found = _samples(recipe, parts, samples)
+        write(path, recipe.header(samples), found, recipe.benchmark.layout, maxima)
+        _remove_parts(parts)
+
+
+def _own_folder(parts: Path) -> None:
+    """Make the folder of chunks, or refuse one that holds anything else."""
+    parts.mkdir(exist_ok=True)
+    others = [entry.name for entry in parts.iterdir() if not PART.fullmatch(entry.name)]
+    if others:
+        raise DataFileError(
+            f"{parts} is to hold unfinished samples, but has other files ({others[0]}); move it "
+            "away, or choose another file with --out."
+        )
+
+
+def _remove_parts(parts: Path) -> None:
+    """Remove the chunks, and the folder if nothing else is in it."""
+    for entry in parts.iterdir():
+        if PART.fullmatch(entry.name):
+            entry.unlink(missing_ok=True)
+    # A worker whose parent was killed may still be writing its last chunk: then it stays.
+    with suppress(OSError):
+        parts.rmdir()
 
 
 def _is_there(path: Path, recipe: Recipe, samples: int) -> bool:
@@ -126,10 +169,6 @@ def _is_there(path: Path, recipe: Recipe, samples: int) -> bool:
         f"{path} exists and holds {found.n_samples} samples of {found.benchmark} made with other "
         "settings. Delete it, or choose another file with --out."
     )
-
-
-def _lock_path(path: Path) -> Path:
-    return Path(tempfile.gettempdir(), f"sfo-generate-{sha256(str(path.absolute()))[:16]}.lock")
 
 
 def _solve_missing(
@@ -243,7 +282,7 @@ def _make_part(recipe: Recipe, parts: Path, chunk: int) -> None:
     payload = data.tobytes()
     if made.static is not None:
         payload += np.ascontiguousarray(made.static.movedim(1, -1).numpy(), "f4").tobytes()
-    partial = parts / f".{chunk:06d}.{os.getpid()}"
+    partial = parts / f".{chunk:06d}.{secrets.token_hex(4)}"
     with open(partial, "wb") as file:
         file.write(_seal(recipe, chunk, payload))
         file.write(payload)

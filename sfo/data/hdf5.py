@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from sfo.data.trajectories import Trajectories
-from sfo.files import move_into_place
+from sfo.files import unfinished
 from sfo.grid import Grid
 
 Layout = Literal["tensor", "groups"]
@@ -110,7 +110,7 @@ def write(
     layout: Layout,
     maxima: np.ndarray | None = None,
 ) -> None:
-    """Write a data file under a temporary name, then move it to `path`: whole or not at all.
+    """Write a data file under a temporary name, read it again, then move it to `path`.
 
     The same header and samples give the same bytes.
 
@@ -124,12 +124,28 @@ def write(
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".writing")
-    with h5py.File(partial, "w") as file:
-        file.attrs["sfo"] = header.to_json()
-        store = _write_tensor if layout == "tensor" else _write_groups
-        store(file, header, samples, maxima)
-    move_into_place(partial, path)
+    with unfinished(path) as partial:
+        try:
+            with h5py.File(partial, "w") as file:
+                file.attrs["sfo"] = header.to_json()
+                store = _write_tensor if layout == "tensor" else _write_groups
+                store(file, header, samples, maxima)
+        except RuntimeError as error:
+            # HDF5 on a full disk: it cannot flush, and says so in many words.
+            raise DataFileError(f"Cannot write {path}: is the disk full? Make room.") from error
+        _verify(partial, path, header)
+
+
+def _verify(partial: Path, path: Path, header: Header) -> None:
+    """Read every sample again before the file gets its name."""
+    try:
+        written = DataFile(partial)
+        for index in range(len(written)):
+            written.raw(index)
+    except DataFileError as error:
+        raise DataFileError(f"{path} was not written as it should be: {error}") from error
+    if written.header != header:
+        raise DataFileError(f"{path} was not written as it should be: its header differs.")
 
 
 def _write_tensor(

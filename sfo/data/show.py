@@ -18,6 +18,7 @@ from torch import Tensor
 from sfo.data.load import benchmark_path, load_file
 from sfo.data.pairs import Pairs
 from sfo.data.trajectories import Trajectories
+from sfo.files import save_figure
 from sfo.grid import Grid
 from sfo.registry import BENCHMARKS
 
@@ -80,9 +81,7 @@ def show_benchmark(
     generate(benchmark, path, scale=scale, samples=samples, seed=seed)
     file = load_file(path, benchmark.scale(scale).stride)
     out = Path("runs") / f"{name}.png" if out is None else Path(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    picture(file[:], samples, title=benchmark.title).savefig(out, dpi=110)
-    return out
+    return save_figure(picture(file[:], samples, title=benchmark.title), out)
 
 
 def _trajectories(pairs: Pairs) -> Trajectories:

@@ -21,6 +21,7 @@ from sfo.data.sources import open_data
 from sfo.evaluation.cost import count_parameters, measure_cost
 from sfo.evaluation.errors import Errors, evaluate, to_model
 from sfo.experiments.record import Record
+from sfo.files import save_figure
 from sfo.models.operator import Operator
 from sfo.models.pretrained import RUN_MODEL
 from sfo.registry import BENCHMARKS, MODELS
@@ -113,10 +114,7 @@ def draw(
     chosen = [int(order[0]), int(order[len(order) // 2]), int(order[-1])]
     few = pairs[chosen]
     figure = prediction_figure(few, predict(model, few.a), [errors[i] for i in chosen])
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    return path
+    return save_figure(figure, path)
 
 
 def exported(model: nn.Module) -> nn.Module:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,6 +49,7 @@ class Pretrained:
         assert isinstance(self, nn.Module)
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        former = _former_weights(folder)
         weights = save_safetensors({k: _real(v) for k, v in self.state_dict().items()})
         digest = sha256(weights)
         name = f"weights-{digest[:16]}.safetensors"
@@ -66,9 +68,8 @@ class Pretrained:
             config["units"] = [self.units.a_mean.shape[1], self.units.u_mean.shape[1]]
         write_atomically(folder / name, weights)
         write_atomically(folder / CONFIG, json.dumps(config, indent=2).encode() + b"\n")
-        for stale in folder.glob("weights-*.safetensors"):
-            if stale.name != name:
-                stale.unlink(missing_ok=True)
+        if former not in (None, name):
+            (folder / former).unlink(missing_ok=True)
         return folder
 
     @classmethod
@@ -134,6 +135,25 @@ def model_name(model_class: type) -> str:
     raise PretrainedError(
         f"{model_class.__name__} is not registered: decorate it with @MODELS.register(name)."
     )
+
+
+def _former_weights(folder: Path) -> str | None:
+    """The file of weights of the model that the folder holds, if it holds one of ours."""
+    path = folder / CONFIG
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        own = found["format"] == FORMAT
+    except (ValueError, TypeError, LookupError):
+        own = False
+    if not own:
+        raise PretrainedError(
+            f"{path} is there and is not the configuration of an {FORMAT}; it was left as it is, "
+            "so choose another folder."
+        )
+    name = str(found.get("weights"))
+    return name if re.fullmatch(r"weights-[0-9a-f]{16}\.safetensors", name) else None
 
 
 def _real(value: Tensor) -> Tensor:

@@ -4,8 +4,10 @@ The same results give the same bytes: there are no dates, no machines and no abs
 """
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape, unescape
 from pathlib import Path
 
 import sfo.experiments.studies  # noqa: F401  (It registers the package's own.)
@@ -33,6 +35,7 @@ from sfo.experiments.study_results import (
     study_results,
 )
 from sfo.experiments.study_results import table as measured_table
+from sfo.files import unfinished
 from sfo.report import markdown, page
 from sfo.report.comparison import compare_runs, is_results
 from sfo.report.limits import limits, size_table
@@ -70,13 +73,33 @@ def save(folder: Path, title: str, blocks: Sequence[Block]) -> list[Path]:
     }
     files["report.html"] = page.document(title, blocks).encode()
     files["report.md"] = markdown.document(title, blocks).encode()
-    for old in (folder / "figures").glob("*.png"):
-        if f"figures/{old.name}" not in files:
-            old.unlink()
+    own = _former_files(folder)
+    for path in files:
+        if path not in own and (folder / path).exists():
+            raise ValueError(
+                f"{folder / path} is there and is not part of a report; it was left as it is, so "
+                "move it away or choose another folder with --out."
+            )
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
+        with unfinished(folder / path) as made:
+            made.write_bytes(content)
+    for path in own - set(files):
+        (folder / path).unlink(missing_ok=True)
     return [folder / path for path in files]
+
+
+def _former_files(folder: Path) -> set[str]:
+    """The files of the report that a folder holds, if it holds one: both texts, of one title."""
+    try:
+        text = (folder / "report.md").read_text(encoding="utf-8")
+        html = (folder / "report.html").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return set()
+    title = text.partition("\n")[0].removeprefix("# ")
+    if f"<h1>{escape(unescape(title))}</h1>" not in html:
+        return set()
+    return {"report.md", "report.html", *re.findall(r"\]\((figures/[\w.-]+\.png)\)", text)}
 
 
 def report(results: Results) -> tuple[str, list[Block]]:

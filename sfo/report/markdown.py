@@ -1,6 +1,8 @@
 """A report in Markdown."""
 
+import re
 from collections.abc import Sequence
+from html import escape
 
 from sfo.experiments.blocks import (
     Block,
@@ -18,27 +20,40 @@ from sfo.experiments.blocks import (
 
 def document(title: str, blocks: Sequence[Block]) -> str:
     """The whole text."""
-    return "\n\n".join([f"# {title}", *map(block, blocks)]) + "\n"
+    return "\n\n".join([f"# {safe(title)}", *map(block, blocks)]) + "\n"
+
+
+def safe(text: str) -> str:
+    """Text without HTML: what a file or a run is called is not to be run by a browser.
+
+    Inside of `code` a page shows the characters as they are.
+
+    Example:
+        >>> safe("a <script> and `a < b`")
+        'a &lt;script> and `a < b`'
+    """
+    parts = re.split(r"(`[^`\n]+`)", text)
+    return "".join(p if i % 2 else p.replace("<", "&lt;") for i, p in enumerate(parts))
 
 
 def block(block_: Block) -> str:
     """One part of it."""
     match block_:
         case Heading(text):
-            return f"## {text}"
+            return f"## {safe(text)}"
         case Text(text):
-            return text
+            return safe(text)
         case Bullets(items):
-            return "\n".join(f"- {item}" for item in items)
+            return "\n".join(f"- {safe(item)}" for item in items)
         case Problems(text, items):
-            return f"> **{text}**\n>\n" + "\n".join(f"> - {item}" for item in items)
+            return f"> **{safe(text)}**\n>\n" + "\n".join(f"> - {safe(item)}" for item in items)
         case Command(text):
             return f"```\n{text}\n```"
         case Picture(name, _, caption):
-            return f"![{caption}](figures/{name}.png)"
+            return f"![{safe(caption)}](figures/{name}.png)"
         case Details(summary, blocks):
             inside = "\n\n".join(map(block, blocks))
-            return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
+            return f"<details><summary>{escape(summary)}</summary>\n\n{inside}\n\n</details>"
         case Table():
             return table(block_)
 
@@ -60,7 +75,7 @@ def table(table_: Table) -> str:
         "|---|" + f"{side}|" * (len(table_.columns) - 1),
         *[_line([row.title, *map(entry, row.entries)]) for row in table_.rows],
     ]
-    parts = [f"**{table_.title}**"] if table_.title else []
+    parts = [f"**{safe(table_.title)}**"] if table_.title else []
     parts.append("\n".join(lines))
     if table_.notes:
         parts.append(block(Bullets(table_.notes)))
@@ -76,5 +91,5 @@ def entry(entry_: Entry) -> str:
 
 
 def _line(texts: Sequence[str]) -> str:
-    safe = [text.replace("\u00ad", "").replace("|", "\\|") for text in texts]
-    return f"| {' | '.join(safe)} |"
+    cells = [safe(text.replace("\u00ad", "").replace("|", "\\|")) for text in texts]
+    return f"| {' | '.join(cells)} |"

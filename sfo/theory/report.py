@@ -32,6 +32,8 @@ TOLERANCES = tuple(10.0**-k for k in range(2, 13))
 OTHERS = ("hankel", "chebyshev", "fourier", "random")
 HANKEL_LIMIT = 1024
 """`hankel` takes O(n³): longer kernels are not measured with it."""
+BEGIN = "USB modes for ρᵗ, t = 0..N−1"
+"""The title of the first table, by which a folder of tables is known."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def usb_table(measured: Measurements) -> Table:
                 ]
             )
     return Table(
-        "USB modes for ρᵗ, t = 0..N−1",
+        BEGIN,
         "L for a relative error ε; s fitted to error ≈ C exp(−sL) and the s that the bound "
         "guarantees; modes a decade of ε and R² of the straight line through ε = 1e-2 … 1e-12; "
         "the L that the bound guarantees for the last ε.",
@@ -320,6 +322,10 @@ def run(out: Path, quick: bool = False, console: Console | None = None) -> str:
     full = 256 if quick else 1024
     n, dt = (128, 0.01) if quick else (1024, 0.01)
     out = Path(out)
+    own = out / "tables.md"
+    is_own = own.exists() and own.read_text(encoding="utf-8").startswith(f"### {BEGIN}")
+    if out.exists() and not is_own and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"{out} exists and holds other things; choose another with --out.")
     out.mkdir(parents=True, exist_ok=True)
     measured = measure(lengths, n_modes=64 if quick else 100, full=full)
     kernels = linearised_kernels(n, dt)

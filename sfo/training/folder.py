@@ -27,7 +27,7 @@ import torch
 import sfo
 from sfo import plugins
 from sfo.data.pairs import Pairs
-from sfo.files import locked, write_atomically
+from sfo.files import lock_path, locked, remove_unfinished, write_atomically
 from sfo.machine import usable_cores
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Config, Experiment
@@ -35,6 +35,15 @@ from sfo.training.prepare import DataShape
 
 BEFORE_TRAINING = ("environment.json", "sources.json", "data.json")
 """Files that a run writes before it trains."""
+WRITTEN = (
+    "experiment.json",
+    *BEFORE_TRAINING,
+    "metrics.jsonl",
+    "timing.jsonl",
+    "cost.json",
+    "record.json",
+)
+"""Files that `RunFolder.write` replaces in one step."""
 REGISTRIES = {"model": MODELS, "benchmark": BENCHMARKS}
 LOCK_TIMEOUT = 2.0
 """Seconds to wait for the lock: a process that was killed takes a moment to go."""
@@ -80,10 +89,10 @@ class RunFolder:
             with _explained(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
                 busy = f"{self} is in use: another process is training there."
-                lock = locked(self.path / ".lock", timeout=LOCK_TIMEOUT, busy=busy)
+                lock = locked(lock_path(self.path), timeout=LOCK_TIMEOUT, busy=busy)
                 stack.enter_context(lock)
-            for left_by_a_kill in self.path.glob(".*.json*.????????"):
-                left_by_a_kill.unlink(missing_ok=True)
+            for name in WRITTEN:
+                remove_unfinished(self.path / name)
             goes_on = self._goes_on(experiment, resume)
             sources = {**(sources or {}), **_from_notebook(experiment)}
             if sources:
@@ -139,7 +148,9 @@ class RunFolder:
     def _strangers(self) -> list[str]:
         """Files besides those that a run leaves when it is killed as it begins."""
         names = [path.name for path in self.path.iterdir()]
-        return [name for name in names if name[0] != "." and name not in BEFORE_TRAINING]
+        # Without the lock that a run leaves, files of these names are somebody else's.
+        own = BEFORE_TRAINING if ".lock" in names else ()
+        return [name for name in names if name[0] != "." and name not in own]
 
     def experiment(self) -> Experiment:
         """The configuration of the run, whose plugins are loaded."""

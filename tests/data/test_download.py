@@ -149,7 +149,7 @@ def interrupt(site, folder, file=WAVES):
 
 
 def left_in(folder):
-    return {path.name for path in folder.iterdir()} - {"waves.h5.lock"}
+    return {path.name for path in folder.iterdir()} - {".waves.h5.lock"}
 
 
 def test_whole(site, tmp_path):
@@ -434,6 +434,7 @@ import sys, types
 here, size, md5, address, folder = sys.argv[1:]
 for name in ("sfo", "sfo.data"):
     sys.modules[name] = types.ModuleType(name)
+sys.modules["sfo"].__path__ = [here + "/.."]
 sys.modules["sfo.data"].__path__ = [here]
 from sfo.data.download import PublishedFile, download
 file = PublishedFile("waves", "waves.h5", address, int(size), md5, None, "", "")

@@ -77,6 +77,7 @@ def test_same_records_same_bytes(tmp_path):
     written = [path.relative_to(first) for path in write(first)]
     shutil.copytree(first, second)
     (second / "figures" / "gone.png").touch()
+    (second / "report.md").write_text((second / "report.md").read_text() + "![](figures/gone.png)")
     assert [path.relative_to(second) for path in write(second)] == written
     assert sum(path.suffix == ".png" for path in written) == 1 + len(with_figures)
     for path in written:

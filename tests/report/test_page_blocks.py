@@ -5,7 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfo.evaluation.statistics import Interval
-from sfo.experiments.blocks import Entry, printed, ranked
+from sfo.experiments.blocks import (
+    Bullets,
+    Details,
+    Entry,
+    Heading,
+    Picture,
+    Problems,
+    Row,
+    Table,
+    Text,
+    printed,
+    ranked,
+)
+from sfo.report import markdown, page
 
 widths = st.none() | st.floats(1e-7, 1e3)
 
@@ -45,3 +58,23 @@ def test_what_is_missing_is_not_ranked():
 
 def test_a_lone_number_is_not_the_best():
     assert marks(Entry("–"), Entry("2", 2.0)) == ["", ""]
+
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.mark.parametrize("document", [markdown.document, page.document])
+def test_names_are_text_in_both_languages(document):
+    """A run's folder may be called like a script; no reader's browser is to run it."""
+    table = Table(EVIL, (EVIL, EVIL), (Row(EVIL, (Entry(EVIL),)),), notes=(EVIL,))
+    blocks = [
+        Heading(EVIL, "x"),
+        Text(EVIL),
+        Bullets((EVIL,)),
+        Problems(EVIL, (EVIL,)),
+        Picture("name", b"", EVIL),
+        Details(EVIL, (table,)),
+        table,
+    ]
+    assert "<script>" not in document(EVIL, blocks)
+    assert "&lt;script" in document(EVIL, blocks)
