@@ -47,7 +47,7 @@ def theory(out: Path = Path("runs/theory"), quick: bool = False) -> None:
         out: Folder for the figures and `tables.md`.
         quick: Small sizes, a few seconds.
     """
-    from sfo.theory import report
+    from sfo.report import theory as report
 
     report.run(out, quick=quick, console=Console())
     print(f"Figures and tables.md: {out}")

@@ -16,8 +16,8 @@ from sfo.data.load import load_benchmark
 from sfo.experiments.record import Record
 from sfo.experiments.run import run as run_experiment
 from sfo.machine import keep_freed_blocks
+from sfo.plot.curves import training_curves
 from sfo.report import page as html
-from sfo.report.curves import training_curves
 from sfo.training.config import Experiment
 from sfo.training.fit import Status
 

@@ -23,19 +23,20 @@ CORE = {
     "registry",
     "shapes",
     "spectral_mix",
+    "titles",
 }
 MAY_IMPORT = {
     "bases": set(),
     "pdes": set(),
     "models": {"bases"},
     "theory": {"bases", "models", "pdes"},
-    "plot": {"bases", "models"},
+    "plot": {"data", "models"},
     "data": {"pdes"},
     "training": {"pdes", "data", "models"},
     "evaluation": {"data", "models"},
     "zoo": {"models"},
-    "experiments": {"data", "models", "training", "evaluation", "zoo"},
-    "report": {"bases", "theory", "data", "training", "evaluation", "experiments"},
+    "experiments": {"data", "models", "training", "evaluation", "plot", "zoo"},
+    "report": {"bases", "pdes", "theory", "data", "training", "evaluation", "experiments", "plot"},
 }
 
 

@@ -22,14 +22,14 @@ def show(
         show_run(path)
         return
     if target in BENCHMARKS:
-        from sfo.data.show import show_benchmark
+        from sfo.plot.fields import show_benchmark
 
         picture = out or Path("runs") / f"{target}.png"
         show_benchmark(target, scale=scale, samples=samples, seed=seed, out=picture, **options)
     elif path.is_file():
         from sfo.data.load import load_file
-        from sfo.data.show import picture as draw
         from sfo.files import save_figure
+        from sfo.plot.fields import picture as draw
 
         file = load_file(path)
         picture = out or Path("runs") / f"{path.stem}.png"

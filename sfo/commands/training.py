@@ -217,9 +217,9 @@ def predict(
         picture: Also draw inputs and predictions of the first samples.
     """
     from sfo.data.sources import load_inputs
-    from sfo.evaluation.answers import answer_figure
     from sfo.experiments.run import predict_run
     from sfo.files import replacing, resolved, save_figure
+    from sfo.plot.answers import answer_figure
     from sfo.training.folder import RunFolder
 
     for written in (out, picture):

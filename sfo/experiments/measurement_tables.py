@@ -7,8 +7,8 @@ from typing import Any
 from sfo.experiments import paper
 from sfo.experiments.blocks import Entry, Row, Table, ranked
 from sfo.experiments.studies.cells import MODEL_TITLES
-from sfo.experiments.titles import title
 from sfo.registry import BENCHMARKS
+from sfo.titles import title
 
 
 def parameter_table(values: Mapping[str, Any]) -> Table:

@@ -106,7 +106,7 @@ def draw(
     errors: Sequence[float] | None = None,
 ) -> Path:
     """Draw the best, the median and the worst sample; `errors` are those of all, if known."""
-    from sfo.evaluation.predictions import prediction_figure
+    from sfo.plot.predictions import prediction_figure
 
     if errors is None:
         errors = evaluate_pairs(model, pairs).per_sample

@@ -1,7 +1,7 @@
 """What a folder of results holds for the cells of a study. What is missing raises nothing."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -11,7 +11,7 @@ from sfo.evaluation.statistics import Interval, mean_interval
 from sfo.experiments.record import Analysis, Record, RecordError, unseal
 from sfo.experiments.results import Results, name
 from sfo.experiments.study import Cell, Protocol, Study
-from sfo.experiments.titles import title, unbroken
+from sfo.titles import title, unbroken
 from sfo.training.config import Experiment, Scale
 
 Kept = TypeVar("Kept")
@@ -156,6 +156,18 @@ def study_results(study: Study, results: Results, scale: Scale, seeds: int) -> S
     return StudyResults(
         study, scale, present, every if present == seeds else cells(present), results
     )
+
+
+def filled_rows(found: StudyResults, intervals: Mapping[tuple[str, str], Interval]) -> list[str]:
+    """Those with an interval in any column."""
+    filled = {row for row, _ in intervals}
+    return [row for row in found.rows if row in filled]
+
+
+def intervals_of(found: StudyResults) -> dict[tuple[str, str], Interval]:
+    """Means and intervals of the cells that have a number."""
+    known = ((place, f.interval()) for place, f in found.cells.items())
+    return {place: interval for place, interval in known if interval is not None}
 
 
 def scales(records: Iterable[Record]) -> dict[Scale, int]:

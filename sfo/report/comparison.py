@@ -27,9 +27,9 @@ from sfo.experiments.blocks import (
 from sfo.experiments.record import Record
 from sfo.experiments.results import Results, name
 from sfo.experiments.study_results import problems, records
-from sfo.experiments.titles import title as title_of
-from sfo.report.curves import training_curves
+from sfo.plot.curves import training_curves
 from sfo.report.provenance import train_command
+from sfo.titles import title as title_of
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 

@@ -6,8 +6,8 @@ from sfo.experiments import paper
 from sfo.experiments.blocks import Entry, Row, Table
 from sfo.experiments.measurement_tables import dimension
 from sfo.experiments.study_results import StudyResults
-from sfo.experiments.titles import title
 from sfo.registry import BENCHMARKS
+from sfo.titles import title
 from sfo.training.config import Experiment, Scale
 
 

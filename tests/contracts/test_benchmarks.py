@@ -8,7 +8,7 @@ from matplotlib.image import imread
 from sfo.data import load_benchmark
 from sfo.data.benchmarks import Scale, option_names
 from sfo.data.pairs import pairs
-from sfo.data.show import picture
+from sfo.plot.fields import picture
 from sfo.registry import BENCHMARKS
 
 PUBLISHED = {"diffusion_reaction_f32", "diffusion_sorption_rk45", "shallow_water_rdb"}

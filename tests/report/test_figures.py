@@ -5,11 +5,11 @@ from matplotlib.figure import Figure
 from synthetic import fill
 
 from sfo.evaluation.statistics import mean_interval
-from sfo.experiments.figures import log_axes
 from sfo.experiments.studies import STUDIES
 from sfo.experiments.studies.main_figures import main_figure
 from sfo.experiments.studies.sizes import rank_figure
 from sfo.experiments.study_results import study_results
+from sfo.plot.panels import log_axes
 
 
 def shown(folder, errors):

@@ -44,7 +44,7 @@ def boundary_table(found: StudyResults) -> Table:
 
 def boundary_figure(found: StudyResults) -> "Figure | None":
     """The error on the whole grid, along its sides and within."""
-    from sfo.experiments.figures import PAPER, legend, log_axes, panels
+    from sfo.plot.panels import PAPER, legend, log_axes, panels
 
     rows = [
         row for row in found.rows if any(f.records for (r, _), f in found.cells.items() if r == row)

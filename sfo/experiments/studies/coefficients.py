@@ -63,7 +63,7 @@ def _decay(curve: Sequence[float]) -> list[str]:
 
 def coefficient_figure(found: StudyResults) -> "Figure | None":
     """The norm of each mode's matrix, the mean over layers."""
-    from sfo.experiments.figures import PAPER, legend, panels
+    from sfo.plot.panels import PAPER, legend, panels
 
     curves = {row: coefficient_curve(found.cells[row, "sfo"]) for row in found.rows}
     rows = [row for row, curve in curves.items() if curve]

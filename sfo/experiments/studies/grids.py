@@ -124,7 +124,7 @@ def _ratio(ratio: float) -> str:
 
 def transfer_figure(found: StudyResults) -> "Figure | None":
     """Zero-shot: error against the points of a grid that the model was not trained on."""
-    from sfo.experiments.figures import draw_curve, legend, log_axes, panels
+    from sfo.plot.panels import draw_curve, legend, log_axes, panels
 
     trained = {row: trained_points(found, row) for row in found.rows}
     rows = [row for row, n in trained.items() if n is not None]

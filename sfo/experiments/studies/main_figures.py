@@ -3,19 +3,17 @@
 from matplotlib.figure import Figure
 
 from sfo.experiments import paper
-from sfo.experiments.figures import (
+from sfo.experiments.study_results import StudyResults, filled_rows, intervals_of
+from sfo.plot.panels import (
     COLOURS,
     MARKERS,
     PAPER,
     draw_error_bars,
-    filled_rows,
-    intervals_of,
     legend,
     log_axes,
     log_limits,
     panels,
 )
-from sfo.experiments.study_results import StudyResults
 
 
 def main_figure(found: StudyResults) -> Figure | None:

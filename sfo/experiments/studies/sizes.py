@@ -8,7 +8,7 @@ from sfo.experiments.blocks import Block, Entry, Row, Table, pictures
 from sfo.experiments.present import NOTHING, error_table, usual_blocks
 from sfo.experiments.studies.cells import RANKS, WIDTHS, printed_in, sfo_cells
 from sfo.experiments.study import Study
-from sfo.experiments.study_results import StudyResults, percent
+from sfo.experiments.study_results import StudyResults, intervals_of, percent
 from sfo.registry import STUDIES
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def rank_figure(found: StudyResults) -> "Figure | None":
     """Error against the number of modes, where there are two ranks or more."""
-    from sfo.experiments.figures import PAPER, draw_curve, intervals_of, legend, log_axes, panels
+    from sfo.plot.panels import PAPER, draw_curve, legend, log_axes, panels
 
     curves: dict[str, dict[int, Interval]] = {row: {} for row in found.rows}
     for (row, column), interval in intervals_of(found).items():

@@ -1,21 +1,29 @@
 """What the figures of studies have in common: panels, legends, curves and logarithmic axes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from sfo.evaluation.statistics import Interval
-from sfo.experiments.study_results import StudyResults
-from sfo.experiments.titles import title
+from sfo.titles import title
 
 COLOURS = (*(f"C{k}" for k in range(10)), "black")
 PAPER: dict[str, Any] = dict(color="0.55", label="paper")
 """The paper's numbers, in every figure."""
 MARKERS = "osD^vP*Xph<"
+
+
+class Interval(Protocol):
+    """A mean over seeds, and half the width of its confidence interval if it has one."""
+
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def half_width(self) -> float | None: ...
 
 
 def panels(rows: Sequence[str], height: float = 2.6) -> tuple[Figure, dict[str, Axes]]:
@@ -47,18 +55,6 @@ def legend(figure: Figure, axes: Mapping[str, Axes]) -> None:
         frameon=False,
         fontsize="small",
     )
-
-
-def filled_rows(found: StudyResults, intervals: Mapping[tuple[str, str], Interval]) -> list[str]:
-    """Those with an interval in any column."""
-    filled = {row for row, _ in intervals}
-    return [row for row in found.rows if row in filled]
-
-
-def intervals_of(found: StudyResults) -> dict[tuple[str, str], Interval]:
-    """Means and intervals of the cells that have a number."""
-    known = ((place, f.interval()) for place, f in found.cells.items())
-    return {place: interval for place, interval in known if interval is not None}
 
 
 def draw_curve(axes: Axes, points: Mapping[int, Interval], label: str, colour: str) -> None:

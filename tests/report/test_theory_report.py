@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from sfo.report.theory import ROOTS, Table, run
 from sfo.theory import modes_needed, powers
-from sfo.theory.report import ROOTS, Table, run
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from matplotlib.collections import QuadMesh
 from matplotlib.image import imread
 
 from sfo.data.pairs import pairs
-from sfo.data.show import picture, show_benchmark
 from sfo.data.trajectories import Trajectories
 from sfo.grid import Grid
+from sfo.plot.fields import picture, show_benchmark
 
 
 def random_data(n_dim, channels=1, static=0, frames=11, samples=3):

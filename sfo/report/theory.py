@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sfo.pdes import AllenCahn, CahnHilliard, DiffusionReaction
 from sfo.pdes.derivative import Central, Spectral
-from sfo.theory import figures
+from sfo.report import theory_figures as figures
 from sfo.theory.approximation import (
     decay_rate,
     error_bound,
