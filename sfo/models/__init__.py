@@ -8,6 +8,7 @@ from sfo.models.mno import MNO
 from sfo.models.mpnn import MPNN
 from sfo.models.neuralop import NeuralopFNO, NeuralopUNO
 from sfo.models.pino import PINO
+from sfo.models.public import import_public
 from sfo.models.sfo import SFO
 from sfo.models.svd_no import SVDNO
 from sfo.models.transolver import Transolver
@@ -31,4 +32,5 @@ __all__ = [
     "SpectralKernel",
     "Transolver",
     "UNet",
+    "import_public",
 ]

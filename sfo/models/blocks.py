@@ -13,11 +13,12 @@ from sfo.models.pointwise import Pointwise, pointwise
 from sfo.shapes import Field
 
 Update = Literal["mlp", "glu"]
-Activation = Literal["gelu", "relu", "silu"]
+Activation = Literal["gelu", "relu", "silu", "sigmoid"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "relu": F.relu,
     "silu": F.silu,
+    "sigmoid": torch.sigmoid,
 }
 
 # One step of the channel norm's loop over the batch covers this many numbers, 4 MB in float32.

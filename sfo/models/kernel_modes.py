@@ -17,6 +17,7 @@ from sfo.checks import check_at_least, check_choice
 from sfo.factored_mix import FactoredSpectrum, factored_spectrum
 from sfo.fft import resample
 from sfo.fourier_matrices import FourierMatrices, fourier_matrices
+from sfo.models.given_modes import GIVEN, GivenModes
 from sfo.registry import BASES
 from sfo.shapes import Modes
 from sfo.spectral_mix import ModeSpectrum, mode_spectrum
@@ -41,7 +42,7 @@ class KernelOptions:
     Args:
         n_modes: Modes of the basis along each axis, L.
         n_dim: Number of axes, M.
-        basis: A name in `sfo.registry.BASES`.
+        basis: A name in `sfo.registry.BASES`, or `"given"`: kept with the weights, `GivenModes`.
         index: `"tied"`: the same index for every axis; `"multi"`: one mode per index tuple;
             `"separable"`, for factored kernels: one mode per index tuple as well, with
             coefficients that are products of one number per axis.
@@ -87,7 +88,10 @@ class KernelOptions:
         check_choice("transfer", self.transfer, Transfer)
         check_choice("gain", self.gain, Gain)
         check_choice("transform", self.transform, Transform)
-        BASES[self.basis]  # A wrong name is answered with the right ones.
+        if self.basis != GIVEN:
+            BASES[self.basis]  # A wrong name is answered with the right ones.
+        elif self.support != "one_sided":
+            raise ValueError('`basis="given"` needs `support="one_sided"`, got "two_sided".')
         if self.boundary == "learned" and self.index != "separable":
             raise ValueError(
                 f'`boundary="learned"` needs `index="separable"`, got index={self.index!r}: a '
@@ -124,6 +128,11 @@ class KernelModes:
     def __init__(self, options: KernelOptions, train_shape: Sequence[int] | None = None) -> None:
         self.options = options
         self.train_shape = None if train_shape is None else tuple(train_shape)
+        self.given: GivenModes | None = None
+        if options.basis == GIVEN:
+            if train_shape is None:
+                raise ValueError('`basis="given"` needs `train_shape`, the grid of its modes.')
+            self.given = GivenModes(options.n_modes, train_shape)
         self._prepared: OrderedDict[tuple, Any] = OrderedDict()
 
     def __len__(self) -> int:
@@ -201,7 +210,10 @@ class KernelModes:
     def _along_axis(self, n: int, axis: int) -> Float[Tensor, "modes period"]:
         if self.options.support == "one_sided":
             (period,) = self.period((n,))
-            phi = self._basis_modes(n, self.options.n_modes, n)
+            if self.given is not None:
+                phi = self.given.along(axis, n)
+            else:
+                phi = self._basis_modes(n, self.options.n_modes, n)
             phi = torch.nn.functional.pad(phi, (0, period - n))
             offsets = torch.arange(n)
         else:
@@ -282,7 +294,7 @@ class KernelModes:
         # only the plain product is the same when equal axes are exchanged.
         fourier = self._fourier(shape)
         symmetric = self.options.index == "tied" and self.options.support == "one_sided"
-        if symmetric and fourier is None:
+        if symmetric and fourier is None and self.given is None:
             kinds = list(zip(shape, self.train_shape or shape, strict=True))
             exchange = [[m for m, k in enumerate(kinds) if k == kind] for kind in {*kinds}]
         return mode_spectrum(phi, exchange, fourier)
@@ -305,7 +317,8 @@ class KernelModes:
         device: torch.device,
     ) -> Prepared:
         """What was built for this grid, or is now."""
-        key = (build.__name__, self.options, shape, self.train_shape, dtype, device)
+        version = 0 if self.given is None else self.given.version
+        key = (build.__name__, self.options, shape, self.train_shape, dtype, device, version)
         if key not in self._prepared:
             prepared = _build(build, shape, dtype, device)
             if prepared is None:

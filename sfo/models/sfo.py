@@ -66,7 +66,7 @@ class SFO(LayeredOperator):
         mixing: `"dense"`: a d × d matrix Θₗ per mode, as in the paper; `"factored"`:
             Θₗ = A diag(θₗ) B, see `FactoredKernel`.
         rank: Channels r that a factored kernel convolves; None: d.
-        basis: Name of the basis: usb, usb_dense, hankel, fourier, chebyshev, random.
+        basis: Name of the basis: usb, usb_dense, hankel, fourier, chebyshev, random, given.
         index, boundary, support, product, transfer, gain, low_modes: See `KernelOptions`.
         transform: How the kernels transform fields, `"fft"` or `"matmul"`, see `KernelOptions`.
         theta_scale: Θ, or θ, starts at this multiple of its usual size.
@@ -74,7 +74,7 @@ class SFO(LayeredOperator):
         gate: Let the kernel depend on the input: the field that enters the convolution is
             multiplied by 2 σ(G v + b).
         update: `"mlp"`: W₂ σ(W₁ ·), or `"glu"`: σ(W_g ·) ⊙ (W_v ·).
-        activation: The activation σ of the update: gelu, relu or silu.
+        activation: The activation σ of the update: gelu, relu, silu or sigmoid.
         mlp_ratio: Hidden width of the MLP over d; None: 1 on one axis, 2 on more.
         norm: N, `"layer"` over the channels, or None.
         lift_kernel: Points that the lift sees along each axis; None: 5 on two and three axes,
@@ -262,7 +262,7 @@ class SFO(LayeredOperator):
             project=project(),
             components=components,
         )
-        self.modes = modes
+        self.modes, self.given = modes, modes.given
         self.skip: Pointwise | None = None
         if output_skip:
             self.skip = Pointwise(channels_in, channels_out, bias=False)
