@@ -14,6 +14,7 @@ from sfo.models.fno import for_each_axis
 from sfo.models.operator import Operator, split_components
 from sfo.models.presets import ONE_AXIS
 from sfo.models.spectral_conv import FourierModes, SpectralConv, low_pass, pad
+from sfo.models.uno_upstream import OverlappingConv, cut_spectrum
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
@@ -23,20 +24,32 @@ Norm = Literal["inner", "all", None]
 class UNOBlock(nn.Module):
     """σ(N(K v + W v + b)), from one grid to another.
 
-    The spectral convolution K writes to the new grid directly, W v + b is interpolated.
+    The spectral convolution K writes to the new grid directly, W v + b is interpolated. With
+    `upstream`, both in three dimensions as `uno_upstream` has them.
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, n_modes: Sequence[int], norm: bool
+        self,
+        in_channels: int,
+        out_channels: int,
+        n_modes: Sequence[int],
+        norm: bool,
+        upstream: bool = False,
     ) -> None:
         super().__init__()
+        self.upstream = upstream
         self.skip = Pointwise(in_channels, out_channels)
-        self.spectral = SpectralConv(in_channels, out_channels, FourierModes(n_modes))
+        convolution = OverlappingConv if upstream else SpectralConv
+        self.spectral = convolution(in_channels, out_channels, FourierModes(n_modes))
         nn.init.normal_(self.spectral.weight, std=(2 * in_channels) ** -0.5)
         # A group for each channel: InstanceNorm on any number of axes.
         self.norm = nn.GroupNorm(out_channels, out_channels) if norm else nn.Identity()
 
     def forward(self, v: Field, shape: Sequence[int]) -> Field:
+        if self.upstream and len(shape) == 3:
+            # There the bias is spread over the grid before the frequencies are cut.
+            local = cut_spectrum(self.skip(v), shape)
+            return F.gelu(self.norm(self.spectral(v, shape) + local))
         # Interpolation and pointwise maps commute: both on the smaller of the two grids.
         if prod(shape) < prod(v.shape[2:]):
             local = self.skip(resample(v, shape))
@@ -72,6 +85,9 @@ class UNO(Operator):
             and B₄) or `"all"`, or None.
         coordinates: Append the coordinates to the input.
         components: Components of a vector field that share the network, see `Operator`.
+        upstream: Compute as PDENNEval's code does, oversights included: overlapping modes are
+            written one over the other, and in three dimensions the pointwise path changes grids
+            with wrong frequencies and a wrong factor, see `sfo.models.uno_upstream`.
 
     Example:
         >>> model = UNO.from_paper("shallow_water")
@@ -107,6 +123,7 @@ class UNO(Operator):
         norm: Norm = "inner",
         coordinates: bool = True,
         components: int = 1,
+        upstream: bool = False,
     ) -> None:
         arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         check_choice("norm", norm, Norm)
@@ -130,7 +147,12 @@ class UNO(Operator):
         )
         widths = ((d, 2 * d), (2 * d, 4 * d), (4 * d, 4 * d), (4 * d, 2 * d), (4 * d, d))
         self.blocks = nn.ModuleList(
-            UNOBlock(*width, m, norm=norm == "all" or (norm == "inner" and block in (1, 3)))
+            UNOBlock(
+                *width,
+                m,
+                norm=norm == "all" or (norm == "inner" and block in (1, 3)),
+                upstream=upstream,
+            )
             for block, (width, m) in enumerate(zip(widths, modes, strict=True))
         )
         self.project = nn.Sequential(Pointwise(2 * d, d), nn.GELU(), Pointwise(d, channels_out))

@@ -8,6 +8,7 @@ from sfo.models import UNO
 from sfo.models.blocks import Pointwise, coordinates
 from sfo.models.spectral_conv import FourierModes, SpectralConv
 from sfo.models.uno import resample
+from sfo.models.uno_upstream import OverlappingConv, cut_spectrum
 
 
 @pytest.mark.parametrize(
@@ -156,3 +157,60 @@ def test_bad_arguments_are_named(arguments, message):
 def test_too_small_a_grid_is_named():
     with pytest.raises(ValueError, match="at least 4 points along each axis"):
         UNO(1, 1, padding=0)(torch.ones(1, 1, 3))
+
+
+def wave(shape, axis, frequency):
+    """cos 2πkx/n along one axis."""
+    n = shape[axis]
+    line = torch.cos(2 * torch.pi * frequency * torch.arange(n, dtype=torch.float64) / n)
+    return line.view(-1, *[1] * (len(shape) - 1 - axis)).expand(shape)[None, None].contiguous()
+
+
+@pytest.mark.parametrize(("grid", "shape"), [((9,), (12,)), ((8, 9), (12, 6)), ((8, 7, 6),) * 2])
+def test_upstream_convolves_alike_where_no_modes_overlap(grid, shape):
+    modes = FourierModes((3,) * len(grid))
+    ours = SpectralConv(2, 3, modes).double()
+    theirs = OverlappingConv(2, 3, modes).double()
+    theirs.load_state_dict(ours.state_dict())
+    v = torch.randn(2, 2, *grid, dtype=torch.float64)
+    torch.testing.assert_close(theirs(v, shape), ours(v, shape))
+
+
+def test_upstream_takes_one_frequency_for_another_where_modes_overlap():
+    """From 8 to 4 points with m = 3, the entry of k = −3 is written where k = 1 belongs."""
+    conv = OverlappingConv(1, 1, FourierModes((3, 1, 1))).double()
+    torch.nn.init.ones_(conv.weight)
+    out = conv(wave((8, 6, 6), 0, 3), (4, 6, 6))
+    torch.testing.assert_close(out, 0.5 * wave((4, 6, 6), 0, 1))
+    ours = SpectralConv(1, 1, FourierModes((3, 1, 1))).double()
+    ours.load_state_dict(conv.state_dict())
+    assert ours(wave((8, 6, 6), 0, 3), (4, 6, 6)).abs().max() < 1e-12
+
+
+def test_upstream_changes_grids_with_a_wrong_factor_and_one_sign_of_frequencies():
+    """8³ to 4³ points: N/N' = 8 times the wave, half of it along axes that lose k = −1."""
+    for axis, factor in ((0, 4), (1, 4), (2, 8)):
+        out = cut_spectrum(wave((8, 8, 8), axis, 1), (4, 4, 4))
+        torch.testing.assert_close(out, factor * wave((4, 4, 4), axis, 1))
+        # On a larger grid the entry of k = −1, the eighth, is that of k = 7.
+        out = cut_spectrum(wave((8, 8, 8), axis, 1), (16, 16, 16)) * 8
+        expected = wave((16, 16, 16), axis, 1)
+        if axis < 2:
+            expected = (expected + wave((16, 16, 16), axis, 7)) / 2
+        torch.testing.assert_close(out, expected)
+
+
+@pytest.mark.parametrize("n_dim", [1, 2, 3])
+def test_upstream_differs_on_three_axes_only(n_dim):
+    settings = dict(n_modes=(3, 2, 2, 2, 3), hidden_channels=4, padding=0)
+    ours, theirs = (UNO(1, 2, n_dim, **settings, upstream=up) for up in (False, True))
+    theirs.load_state_dict(ours.state_dict())
+    a = torch.randn(2, 1, *[16] * n_dim)
+    difference = ((theirs(a) - ours(a)).norm() / ours(a).norm()).item()
+    assert difference > 0.01 if n_dim == 3 else difference < 1e-5
+
+
+def test_upstream_refuses_modes_that_a_grid_does_not_have():
+    model = UNO(1, 1, n_modes=(3, 2, 2, 2, 3), padding=0, upstream=True)
+    with pytest.raises(ValueError, match=r"`n_modes` must be at most \[2\] between"):
+        model(torch.ones(1, 1, 5))
