@@ -155,6 +155,9 @@ class Transolver(LayeredOperator):
         reference_points: Append in their place the distances to a lattice of so many points
             along each axis.
         components: Components of a vector field that share the network, see `Operator`.
+        upstream: Start the maps to the slices as all other linear ones, as the authors' code
+            does in effect: it draws orthogonal matrices, so that slices differ from the start,
+            and overwrites them. Here they stay orthogonal unless this is set.
 
     Example:
         >>> model = Transolver.from_paper("allen_cahn")
@@ -185,6 +188,7 @@ class Transolver(LayeredOperator):
         coordinates: bool = True,
         reference_points: int | None = None,
         components: int = 1,
+        upstream: bool = False,
     ) -> None:
         arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         check_choice("projection", projection, Projection)
@@ -238,15 +242,19 @@ class Transolver(LayeredOperator):
             components=components,
         )
         self.arguments = arguments
-        self.apply(_reset)
+        self.apply(_near_zero if upstream else _reset)
 
 
-def _reset(module: nn.Module) -> None:
+def _near_zero(module: nn.Module) -> None:
     """Start linear maps near zero, so that a layer starts near the identity."""
     if isinstance(module, nn.Linear):
         nn.init.trunc_normal_(module.weight, std=0.02)
         if module.bias is not None:
             nn.init.zeros_(module.bias)
-    elif isinstance(module, PhysicsAttention):
-        # `apply` comes here after the parts: slices that differ from the start.
+
+
+def _reset(module: nn.Module) -> None:
+    """The same, but for slices that differ from the start: `apply` comes here after the parts."""
+    _near_zero(module)
+    if isinstance(module, PhysicsAttention):
         nn.init.orthogonal_(module.slice.weight)

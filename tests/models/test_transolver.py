@@ -168,3 +168,14 @@ def test_comes_back_from_disk_unchanged(n_dim, tmp_path):
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         Transolver(1, 1, **arguments)
+
+
+def test_slices_start_orthogonal_or_as_upstream():
+    """The authors' code draws orthogonal slices and overwrites them: 0.02 times a normal."""
+    settings = dict(hidden_channels=64, n_layers=1, n_heads=2, n_slices=32)
+    ours, theirs = (
+        Transolver(1, 1, **settings, upstream=up).layers[0].attention.slice.weight.detach()
+        for up in (False, True)
+    )
+    torch.testing.assert_close(ours @ ours.T, torch.eye(32))
+    assert abs(theirs.std() / 0.02 - 1) < 0.1
