@@ -12,6 +12,7 @@ from sfo.models.blocks import Lift, Pointwise
 from sfo.models.compiled.selective_scan import selective_scan
 from sfo.models.matrices import Layout
 from sfo.models.operator import Operator, split_components
+from sfo.models.spectral_conv import FourierModes, SpectralConv
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
@@ -78,10 +79,21 @@ def _step_map(rank: int, channels: int) -> nn.Linear:
 
 
 class MNOLayer(nn.Module):
-    """v ← v + mix(N(v)), then v ← v + W₂ max(0, W₁ N(v)), N the layer norm or nothing."""
+    """v ← v + mix(N(v)), then v ← v + W₂ max(0, W₁ N(v)), N the layer norm or nothing.
 
-    def __init__(self, mixer: StateSpaceMixer, channels: int, hidden: int, norm: bool) -> None:
+    With `norm_after`, v ← N(v + mix(v)), then v ← N(v + W₂ max(0, W₁ v)).
+    """
+
+    def __init__(
+        self,
+        mixer: StateSpaceMixer,
+        channels: int,
+        hidden: int,
+        norm: bool,
+        norm_after: bool = False,
+    ) -> None:
         super().__init__()
+        self.norm_after = norm_after
         self.mixer_norm, self.update_norm = (
             nn.LayerNorm(channels) if norm else nn.Identity() for _ in range(2)
         )
@@ -91,8 +103,59 @@ class MNOLayer(nn.Module):
         )
 
     def forward(self, v: Sequence) -> Sequence:
+        if self.norm_after:
+            v = self.mixer_norm(v + self.mixer(v))
+            return self.update_norm(v + self.update(v))
         v = v + self.mixer(self.mixer_norm(v))
         return v + self.update(self.update_norm(v))
+
+
+class SpectralHead(nn.Module):
+    """Q of the authors' code: Fourier layers on a few channels, then an MLP.
+
+        v ← W (v, x),    v ← σ(K v + W v + b) twice,    u = W₂ σ(W₁ v),    σ = SiLU
+
+    with the coordinates x, spectral convolutions K and 2M times as many hidden channels on M axes.
+
+    Args:
+        in_channels: Channels of v.
+        out_channels: Channels of u.
+        n_dim: Number of axes, M.
+        hidden_channels: Channels of the Fourier layers.
+        n_modes: Frequencies along an axis.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        n_dim: int,
+        *,
+        hidden_channels: int = 32,
+        n_modes: int = 12,
+    ) -> None:
+        super().__init__()
+        d = hidden_channels
+        self.enter = Lift(in_channels, d, n_dim)
+        modes = FourierModes([n_modes] * n_dim)
+        convolutions = [SpectralConv(d, d, modes) for _ in range(2)]
+        self.spectral = nn.ModuleList(convolutions)
+        self.local = nn.ModuleList(Pointwise(d, d) for _ in range(2))
+        # Glorot's normal distribution for two real tensors (d, d, modes, …, 2), times a gain that
+        # the code has without the root on one axis.
+        gain = (1 if n_dim == 1 else (2 * d) ** 0.5) / d**2
+        std = gain * (d * 2 * n_modes**n_dim) ** -0.5
+        for convolution in convolutions:
+            nn.init.normal_(torch.view_as_real(convolution.weight.detach()), std=std)
+        self.leave = nn.Sequential(
+            Pointwise(d, 2 * n_dim * d), nn.SiLU(), Pointwise(2 * n_dim * d, out_channels)
+        )
+
+    def forward(self, v: Field) -> Field:
+        v = self.enter(v)
+        for spectral, local in zip(self.spectral, self.local, strict=True):
+            v = F.silu(spectral(v) + local(v))
+        return self.leave(v)
 
 
 @MODELS.register("mno")
@@ -125,6 +188,9 @@ class MNO(Operator):
         norm: Normalise before the mixer and before the update of every layer, and before Q.
         coordinates: Append the coordinates to the input.
         components: Components of a vector field that share the network, see `Operator`.
+        upstream: Normalise after each residual sum instead, not before Q, and take the Fourier
+            layers of `SpectralHead` for Q, as the authors' code does. Its configuration for
+            Shallow Water has norm=False besides.
 
     Example:
         >>> model = MNO(in_channels=1, out_channels=101)
@@ -154,6 +220,7 @@ class MNO(Operator):
         norm: bool = True,
         coordinates: bool = True,
         components: int = 1,
+        upstream: bool = False,
     ) -> None:
         arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         sizes = dict(
@@ -176,12 +243,17 @@ class MNO(Operator):
                 hidden_channels,
                 max(1, round(mlp_ratio * hidden_channels)),
                 norm,
+                norm_after=upstream,
             )
 
         self.lift = Lift(channels_in, hidden_channels, n_dim, coordinates=coordinates)
         self.layers = nn.ModuleList(layer() for _ in range(n_layers))
-        self.norm = nn.LayerNorm(hidden_channels) if norm else nn.Identity()
-        self.project = Pointwise(hidden_channels, channels_out)
+        self.norm = nn.LayerNorm(hidden_channels) if norm and not upstream else nn.Identity()
+        self.project: nn.Module
+        if upstream:
+            self.project = SpectralHead(hidden_channels, channels_out, n_dim)
+        else:
+            self.project = Pointwise(hidden_channels, channels_out)
         self.arguments = arguments
 
     def operate(self, a: Field) -> Field:

@@ -5,7 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from sfo.models import MNO
-from sfo.models.mno import StateSpaceMixer
+from sfo.models.blocks import coordinates
+from sfo.models.mno import SpectralHead, StateSpaceMixer
 
 SMALL = dict(hidden_channels=8, n_layers=2, n_states=3)
 
@@ -124,3 +125,49 @@ def test_comes_back_from_disk_unchanged(n_dim, tmp_path):
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         MNO(1, 1, **arguments)
+
+
+def test_upstream_normalises_after_each_sum():
+    """v ← N(v + mix(v)), v ← N(v + W₂ max(0, W₁ v)), and no norm before Q."""
+    model = MNO(1, 2, **SMALL, upstream=True).double()
+    v = torch.randn(6, 2, 8, dtype=torch.float64)
+    layer = model.layers[0]
+    truth = F.layer_norm(v + layer.mixer(v), (8,))
+    inner, _, outer = layer.update
+    truth = F.layer_norm(truth + outer(torch.relu(inner(truth))), (8,))
+    torch.testing.assert_close(layer(v), truth)
+    assert isinstance(model.norm, torch.nn.Identity)
+
+
+@pytest.mark.parametrize("shape", [(30,), (26, 25)])
+def test_upstream_head_is_the_formula_in_plain_torch(shape):
+    n_dim = len(shape)
+    head = SpectralHead(5, 3, n_dim, hidden_channels=4, n_modes=6).double()
+    v = torch.randn(2, 5, *shape, dtype=torch.float64)
+
+    def mix(v, part):
+        return F.linear(v.movedim(1, -1), part.weight, part.bias).movedim(-1, 1)
+
+    truth = mix(torch.cat([v, coordinates(v)], 1), head.enter.mix)
+    axes = tuple(range(2, v.ndim))
+    for spectral, local in zip(head.spectral, head.local, strict=True):
+        torch.nn.init.normal_(torch.view_as_real(spectral.weight.detach()))
+        v_hat = torch.fft.rfftn(truth, dim=axes, norm="ortho")
+        out_hat = torch.zeros_like(v_hat)
+        rows = [slice(6), slice(-6, None)] if n_dim == 2 else [None]
+        for rows_of, weights in zip(rows, spectral.weight.split(6), strict=True):
+            block = (..., slice(6)) if rows_of is None else (..., rows_of, slice(6))
+            out_hat[block] = torch.einsum("bi...,...io->bo...", v_hat[block], weights)
+        k = torch.fft.irfftn(out_hat, s=shape, dim=axes, norm="ortho")
+        truth = F.silu(k + mix(truth, local))
+    truth = mix(F.silu(mix(truth, head.leave[0])), head.leave[2])
+    torch.testing.assert_close(head(v), truth)
+
+
+def test_upstream_model_has_the_parameters_of_its_parts():
+    """The authors' configuration for Shallow Water: d 256, 6 layers, head of 32 channels."""
+    with torch.device("meta"):
+        model = MNO(10, 91, 2, hidden_channels=256, n_layers=6, norm=False, upstream=True)
+    complex_weights = 2 * 2 * 12 * 12 * 32 * 32
+    head = (258 + 1) * 32 + complex_weights + 2 * 33 * 32 + 33 * 128 + 129 * 91
+    assert sum(p.numel() for p in model.project.parameters()) == head
