@@ -4,7 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.console import Console
 import sfo
 from sfo import plugins, zoo
 from sfo.commands import data, pretraining, studies, training
+from sfo.data.benchmarks import ScaleName
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
 
@@ -75,7 +76,7 @@ def modes(
 
 def show(
     target: Annotated[str, tyro.conf.Positional],
-    scale: Literal["smoke", "desk", "paper"] = "smoke",
+    scale: ScaleName = "smoke",
     samples: int = 4,
     seed: int = 0,
     out: Path | None = None,

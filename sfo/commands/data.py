@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sfo.commands.console import plain_console
+from sfo.data.benchmarks import ScaleName
 from sfo.registry import BENCHMARKS
 
 Name = Annotated[str, tyro.conf.Positional]
@@ -16,7 +17,7 @@ Options = Annotated[list[str], tyro.conf.UseAppendAction]
 
 def generate(
     name: Name,
-    scale: Literal["smoke", "desk", "paper"] = "desk",
+    scale: ScaleName = "desk",
     samples: int | None = None,
     seed: int = 0,
     out: Path | None = None,

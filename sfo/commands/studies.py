@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,26 +11,22 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from sfo.checks import install_command
 from sfo.commands.console import plain_console
-from sfo.machine import usable_cores
-from sfo.training.config import Experiment, Scale
+from sfo.data.benchmarks import ScaleName
+from sfo.training.config import Experiment
 
 if TYPE_CHECKING:
-    from sfo.experiments.estimate import Estimates
+    from sfo.experiments.reproduction import Reproduction, RunSeconds
     from sfo.experiments.results import Results
     from sfo.experiments.runner import Progress
-    from sfo.experiments.selection import Selection
     from sfo.experiments.study import Cell, Study
 
-Cost = Callable[[Experiment], float]
-"""Expected seconds of a run."""
 Names = Annotated[list[str], tyro.conf.Positional]
 
 
 def reproduce(
     study: Names,
-    scale: Scale = "desk",
+    scale: ScaleName = "desk",
     out: Path | None = None,
     seeds: int = 1,
     workers: int | None = None,
@@ -62,68 +58,46 @@ def reproduce(
         dry_run: List the runs and how long they will take, and do nothing.
         retry: Try runs again that have failed.
     """
-    from sfo.experiments.estimate import Estimates
-    from sfo.experiments.results import Results
+    from sfo.experiments.reproduction import Reproduction
     from sfo.experiments.selection import Selection
-    from sfo.machine import keep_freed_blocks
 
     chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
-    if workers is not None and workers < 1:
-        raise ValueError(
-            f"`workers` must be at least 1, got {workers}; left out: one for each core."
-        )
+    work = Reproduction.of(chosen, out, workers)
     console = plain_console()
-    results = Results(out or Path("results") / scale)
-    for peer in chosen.missing_models(results):
-        line = f"{peer} is left out; {install_command('peers')} brings it."
+    for peer in chosen.missing_models(work.results):
+        line = f"{peer} is left out: pip install 'sfo-torch[peers]' brings it."
         console.print(line, soft_wrap=True)
-    keep_freed_blocks()  # Steps are timed here as the workers take them.
-    estimates, cores = Estimates(), workers or usable_cores()
     if dry_run:
         with console.status("measuring a step of each model"):
-            _list_runs(chosen.open_runs(results), estimates, cores, console)
+            runs = work.open_runs()
+        _list_runs(runs, work.workers, console)
         return
     if retry:
-        results.forget_failures()
+        work.results.forget_failures()
     for name in chosen.measurements:
-        _measure(name, scale, results, console)
+        _measure(name, work, console)
     if chosen.studies:
-        # Runs of seconds are in no need of an order.
-        cost = None if scale == "smoke" else estimates.seconds
-        _run(chosen, results, cost, cores, console)
+        _run(work, console)
+    results = work.results
     console.print(f"Records: {results}. Report: sfo report {results}", soft_wrap=True)
 
 
-def _measure(name: str, scale: Scale, results: "Results", console: Console) -> None:
-    """Measure a table and keep it, unless it is there and does not grow."""
-    from sfo.experiments.measurements import MEASUREMENTS
-
-    if results.table(name) is None or MEASUREMENTS[name].grows:
-        with console.status(name) as status:
-            values = MEASUREMENTS[name].measure(scale, status.update, results)
-        results.keep_table(name, values)
-    else:
-        line = f"{name} is there already; delete {results.table_path(name)} to measure it again."
+def _measure(name: str, work: "Reproduction", console: Console) -> None:
+    """Measure a table, unless it is there and does not grow."""
+    if work.is_measured(name):
+        path = work.results.table_path(name)
+        line = f"{name} is there already; delete {path} to measure it again."
         console.print(line, soft_wrap=True)
+        return
+    with console.status(name) as status:
+        work.measure(name, status.update)
 
 
-def _run(
-    chosen: "Selection", results: "Results", cost: Cost | None, workers: int, console: Console
-) -> None:
+def _run(work: "Reproduction", console: Console) -> None:
     """Do what the studies lack, with a display; exit with 1 if a run failed."""
-    from sfo.experiments.runner import reproduce
-
-    with Display(chosen.tables(), results, cost, workers, console) as display:
-        state = reproduce(
-            chosen.studies,
-            results,
-            scale=chosen.scale,
-            seeds=chosen.seeds,
-            workers=workers,
-            cost=cost,
-            only=chosen.takes,
-            progress=display.update,
-        )
+    tables = work.chosen.tables()
+    with Display(tables, work.results, work.cost, work.workers, console) as display:
+        state = work.run(display.update)
     for failed, why in state.failed.items():
         console.print(f"{failed} failed: {why}", style="red", soft_wrap=True)
     if state.failed:
@@ -131,14 +105,11 @@ def _run(
 
 
 def _list_runs(
-    runs: Sequence[tuple[str, Experiment]], estimates: "Estimates", workers: int, console: Console
+    runs: Sequence[tuple[str, Experiment, float]], workers: int, console: Console
 ) -> None:
     """What would be done, and how long it would take."""
     table = Table("", "benchmark", "model", "seed", "epochs", "expected")
-    total = 0.0
-    for kind, experiment in runs:
-        seconds = estimates.seconds(experiment)
-        total += seconds
+    for kind, experiment, seconds in runs:
         table.add_row(
             kind,
             experiment.data.benchmark,
@@ -147,6 +118,7 @@ def _list_runs(
             str(experiment.train.epochs),
             duration(seconds),
         )
+    total = sum(seconds for _, _, seconds in runs)
     console.print(table)
     shared = duration(total / workers)
     console.print(f"{len(runs)} runs, {duration(total)} on one core, {shared} on {workers}.")
@@ -170,7 +142,7 @@ class Display:
         self,
         tables: "Sequence[tuple[Study, Sequence[Cell]]]",
         results: "Results",
-        cost: Cost | None,
+        cost: "RunSeconds | None",
         workers: int,
         console: Console,
     ) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Optional
 
 import numpy as np
 import tyro
@@ -14,6 +14,7 @@ from sfo import plugins
 from sfo.commands.choosing import Chosen, choose
 from sfo.commands.console import plain_console
 from sfo.commands.data import Options, parse_options
+from sfo.data.benchmarks import ScaleName
 from sfo.data.pairs import Part, Scheme
 from sfo.models.build import Preset
 from sfo.training.config import Experiment, TrainConfig
@@ -42,7 +43,7 @@ def train(
     benchmark: str | None = None,
     model: str | None = None,
     preset: Preset | None = None,
-    scale: Literal["smoke", "desk", "paper"] | None = None,
+    scale: ScaleName | None = None,
     seed: int | None = None,
     out: Path | None = None,
     memory: bool = False,

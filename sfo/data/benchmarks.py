@@ -9,7 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from sfo.data.hdf5 import Layout
 from sfo.data.trajectories import Trajectories
 from sfo.grid import Grid
 from sfo.registry import BENCHMARKS
+
+ScaleName = Literal["smoke", "desk", "paper"]
+"""Seconds, minutes to hours, and the published size."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from sfo.data.benchmarks import ScaleName
 from sfo.evaluation.cost import count_parameters
 from sfo.experiments.blocks import Table
 from sfo.experiments.estimate import batches, data_shape, training_step
@@ -19,7 +20,7 @@ from sfo.experiments.studies.main import main_cells
 from sfo.experiments.studies.pareto import pareto_cells
 from sfo.models.build import Preset, installed
 from sfo.registry import Registry
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 from sfo.training.prepare import build
 
 Report = Callable[[str], None]
@@ -44,11 +45,11 @@ class Measurement:
     title: str
     about: str
     table: Callable[[Mapping[str, Any]], Table]
-    measure: Callable[[Scale, Report, Results], dict[str, Any]]
+    measure: Callable[[ScaleName, Report, Results], dict[str, Any]]
     grows: bool = False
 
 
-def parameters(scale: Scale, report: Report, results: Results) -> dict[str, Any]:
+def parameters(scale: ScaleName, report: Report, results: Results) -> dict[str, Any]:
     """Learned numbers of every model in its published size, on the meta device: none is stored."""
     counts: dict[str, dict[str, int]] = {}
     for benchmark in PAPER_BENCHMARKS:
@@ -62,7 +63,7 @@ def parameters(scale: Scale, report: Report, results: Results) -> dict[str, Any]
     return {"counts": counts}
 
 
-def runtime(scale: Scale, report: Report, results: Results, rounds: int = 5) -> dict[str, Any]:
+def runtime(scale: ScaleName, report: Report, results: Results, rounds: int = 5) -> dict[str, Any]:
     """Seconds of a training epoch on one thread, the models taking turns, medians of the rounds."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -73,7 +74,7 @@ def runtime(scale: Scale, report: Report, results: Results, rounds: int = 5) -> 
     return {"seconds": table, "rounds": rounds, "scale": scale}
 
 
-def _epochs(benchmark: str, scale: Scale, rounds: int, report: Report) -> dict[str, float]:
+def _epochs(benchmark: str, scale: ScaleName, rounds: int, report: Report) -> dict[str, float]:
     steps: dict[str, Callable[[], None]] = {}
     taken: dict[str, list[float]] = {}
     for column, (model, preset) in _columns().items():
@@ -91,7 +92,7 @@ def _epochs(benchmark: str, scale: Scale, rounds: int, report: Report) -> dict[s
     return {column: steps_of_epoch * statistics.median(s) for column, s in taken.items()}
 
 
-def seconds(scale: Scale, report: Report, results: Results) -> dict[str, Any]:
+def seconds(scale: ScaleName, report: Report, results: Results) -> dict[str, Any]:
     """Steps of all finished runs of the main table and of the study pareto, beside a reference."""
     experiments = []
     for cell in main_cells(scale, 1):

@@ -18,12 +18,13 @@ from types import FrameType
 from typing import Any
 
 from sfo import plugins
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments.results import Results, name
 from sfo.experiments.study import Cell, Study
 from sfo.experiments.worker import Job
 from sfo.files import locked
 from sfo.machine import usable_cores
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 from sfo.training.signals import Stopped
 
 
@@ -125,7 +126,7 @@ def reproduce(
     studies: Sequence[Study],
     results: Results,
     *,
-    scale: Scale = "desk",
+    scale: ScaleName = "desk",
     seeds: int = 1,
     workers: int | None = None,
     cost: Callable[[Experiment], float] | None = None,
@@ -137,7 +138,7 @@ def reproduce(
     Args:
         studies: The studies to complete.
         results: The folder for the Records; what is there already is not done again.
-        scale: Scale of data and training.
+        scale: ScaleName of data and training.
         seeds: Number of runs of each cell.
         workers: Number of worker processes; None: one for each core.
         cost: Expected seconds of a run: of the same seed, the cheap ones come first.

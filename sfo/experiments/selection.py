@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import sfo.experiments.studies  # noqa: F401  (It registers the package's own.)
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments.measurements import MEASUREMENTS, measured_models
 from sfo.experiments.results import Results
 from sfo.experiments.runner import plan
 from sfo.experiments.study import Cell, Study, as_study, with_changes
 from sfo.models.build import installed
 from sfo.registry import STUDIES
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Selection:
     Args:
         studies: The studies.
         measurements: Names in `MEASUREMENTS`.
-        scale: Scale of data and training.
+        scale: ScaleName of data and training.
         seeds: Number of seeds of each cell.
         rows: Only these rows, or rows of these benchmarks; none: all.
         columns: Only these columns; none: all.
@@ -28,7 +29,7 @@ class Selection:
 
     studies: tuple[Study, ...]
     measurements: tuple[str, ...]
-    scale: Scale = "desk"
+    scale: ScaleName = "desk"
     seeds: int = 1
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -38,7 +39,7 @@ class Selection:
         cls,
         names: Sequence[str],
         *,
-        scale: Scale = "desk",
+        scale: ScaleName = "desk",
         seeds: int = 1,
         rows: Sequence[str] = (),
         columns: Sequence[str] = (),

@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments import paper
 from sfo.experiments.blocks import Block
 from sfo.experiments.results import Results
 from sfo.registry import STUDIES
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 
 if TYPE_CHECKING:
     from sfo.experiments.study_results import StudyResults
@@ -115,7 +116,7 @@ class Study:
     name: str
     title: str
     about: str
-    cells: Callable[[Scale, int], list[Cell]]
+    cells: Callable[[ScaleName, int], list[Cell]]
     published: Callable[[str, str], paper.Published | None] = nothing_published
     analyses: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)

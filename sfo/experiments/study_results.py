@@ -7,15 +7,16 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sfo.data.benchmarks import ScaleName
 from sfo.evaluation.statistics import Interval, mean_interval
 from sfo.experiments.record import Analysis, Record, RecordError, unseal
 from sfo.experiments.results import Results, name
 from sfo.experiments.study import Cell, Protocol, Study
 from sfo.titles import title, unbroken
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 
 Kept = TypeVar("Kept")
-SCALES: tuple[Scale, ...] = ("smoke", "desk", "paper")
+SCALES: tuple[ScaleName, ...] = ("smoke", "desk", "paper")
 
 
 def percent(record: Record) -> float:
@@ -60,14 +61,14 @@ class StudyResults:
 
     Args:
         study: The study.
-        scale: Scale of its runs.
+        scale: ScaleName of its runs.
         seeds: The largest number of seeds that a cell has.
         cells: What there is for each cell, by row and column.
         results: The folder that all of it comes from.
     """
 
     study: Study
-    scale: Scale
+    scale: ScaleName
     seeds: int
     cells: dict[tuple[str, str], CellResults]
     results: Results
@@ -133,7 +134,7 @@ def cell_results(cell: Cell, results: Results, kinds: Sequence[str] = ()) -> Cel
     return CellResults(cell, tuple(runs), tuple(records), tuple(failures), choice, analyses)
 
 
-def study_results(study: Study, results: Results, scale: Scale, seeds: int) -> StudyResults:
+def study_results(study: Study, results: Results, scale: ScaleName, seeds: int) -> StudyResults:
     """What the results have for a study, `seeds` being the most that any cell may have.
 
     Seeds that no cell has are left out. A study of analyses has those with one: others may have
@@ -170,9 +171,9 @@ def intervals_of(found: StudyResults) -> dict[tuple[str, str], Interval]:
     return {place: interval for place, interval in known if interval is not None}
 
 
-def scales(records: Iterable[Record]) -> dict[Scale, int]:
+def scales(records: Iterable[Record]) -> dict[ScaleName, int]:
     """The scales of the Records, and the number of seeds at each."""
-    found: dict[Scale, int] = {}
+    found: dict[ScaleName, int] = {}
     for record in records:
         scale, seed = record.experiment.data.scale, record.experiment.seed
         found[scale] = max(found.get(scale, 0), seed + 1)

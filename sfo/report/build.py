@@ -11,6 +11,7 @@ from html import escape, unescape
 from pathlib import Path
 
 import sfo.experiments.studies  # noqa: F401  (It registers the package's own.)
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments.blocks import (
     Block,
     Bullets,
@@ -40,7 +41,6 @@ from sfo.report import markdown, page
 from sfo.report.comparison import compare_runs, is_results
 from sfo.report.limits import limits, size_table
 from sfo.report.provenance import provenance
-from sfo.training.config import Scale
 
 
 def write(
@@ -136,7 +136,7 @@ def report(results: Results) -> tuple[str, list[Block]]:
     return title, blocks
 
 
-def _scale_blocks(scale: Scale, studies: Sequence[StudyResults], alone: bool) -> list[Block]:
+def _scale_blocks(scale: ScaleName, studies: Sequence[StudyResults], alone: bool) -> list[Block]:
     """All sections of a scale."""
     suffix, prefix = ("", "") if alone else (f" ({scale})", f"{scale}-")
     available = [found for found in studies if found.available()]

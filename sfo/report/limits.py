@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments import paper
 from sfo.experiments.blocks import Entry, Row, Table
 from sfo.experiments.measurement_tables import dimension
 from sfo.experiments.study_results import StudyResults
 from sfo.registry import BENCHMARKS
 from sfo.titles import title
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 
 
-def size_table(scale: Scale, studies: Sequence[StudyResults]) -> Table:
+def size_table(scale: ScaleName, studies: Sequence[StudyResults]) -> Table:
     """Samples, points, frames and epochs of the studies' benchmarks, beside the paper's."""
     used = {f.cell.experiment.data.benchmark for found in studies for f in found.cells.values()}
     known = [b for b in paper.SHAPES if b in used or not studies]
@@ -47,7 +48,7 @@ def _published_sizes(benchmark: str) -> tuple[str, ...]:
     )
 
 
-def limits(scale: Scale, studies: Sequence[StudyResults]) -> list[str]:
+def limits(scale: ScaleName, studies: Sequence[StudyResults]) -> list[str]:
     """What keeps the numbers here from being the paper's."""
     seeds = sorted({found.seeds for found in studies})
     out = [

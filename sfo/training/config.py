@@ -6,82 +6,29 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
-    ValidationError,
     model_serializer,
     model_validator,
 )
 
 from sfo.data.arrays import Arrays, share_split
+from sfo.data.benchmarks import ScaleName
 from sfo.data.pairs import Scheme
 from sfo.files import json_sha256
 from sfo.models.build import Preset
 from sfo.models.presets import has_paper, paper_settings
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.physics import check_physics
+from sfo.training.protocols import PINO_WEIGHTS, protocol
 from sfo.training.settings import check_settings
-
-
-def plain(values: dict[str, Any]) -> dict[str, Any]:
-    """A copy as it comes back from JSON, with lists for tuples: equal before and after a trip."""
-    try:
-        return json.loads(json.dumps(values, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Settings must be what JSON can hold, got {values}: {error}.") from None
-
+from sfo.training.strict import Config, ConfigError, plain
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0)]
 Weight = Annotated[float, Field(ge=0)]
 Plain = Annotated[dict[str, Any], AfterValidator(plain)]
-Scale = Literal["smoke", "desk", "paper"]
 Precision = Literal["32-true", "64-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true"]
-
-
-class ConfigError(ValueError):
-    """What is wrong with a configuration, in one sentence.
-
-    Args:
-        problem: The sentence, without its subject if `where` names it.
-        where: The keys that lead to the wrong value.
-    """
-
-    def __init__(self, problem: str, where: tuple[str, ...] = ()) -> None:
-        super().__init__(f"`{'.'.join(where)}` {problem}" if where else problem)
-        self.problem, self.where = problem, where
-
-
-class Config(BaseModel):
-    """Unknown keys and wrong types are refused; nothing changes after construction."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            raise self._first_problem(error) from None
-
-    @classmethod
-    def _first_problem(cls, error: ValidationError) -> ConfigError:
-        first = error.errors()[0]
-        where = tuple(str(part) for part in first["loc"])
-        match first["type"]:
-            case "extra_forbidden":
-                known = ", ".join(cls.model_fields)
-                return ConfigError(f"is not a known key; known: {known}.", where)
-            case "missing":
-                return ConfigError("is missing.", where)
-            case "value_error":
-                cause = first["ctx"]["error"]
-                if isinstance(cause, ConfigError) and cause.where:
-                    return ConfigError(cause.problem, where + cause.where)
-                return ConfigError(str(cause))
-        rule = first["msg"].replace("Input should", "must")
-        return ConfigError(f"{rule}, got {first['input']!r}.", where)
 
 
 class ArraysConfig(Config):
@@ -144,7 +91,7 @@ class DataConfig(Config):
     """
 
     benchmark: str
-    scale: Scale = "desk"
+    scale: ScaleName = "desk"
     samples: Positive | None = None
     train_samples: Positive | None = None
     seed: Count = 0
@@ -152,7 +99,7 @@ class DataConfig(Config):
     stride: Positive | None = None
     time_stride: Positive = 1
     file: str | None = None
-    options: Plain = {}
+    options: Plain = {}  # noqa: RUF012
     arrays: ArraysConfig | None = None
 
     @model_serializer(mode="wrap")
@@ -196,7 +143,7 @@ class ModelConfig(Config):
 
     name: str = "sfo"
     preset: Preset = "paper"
-    settings: Plain = {}
+    settings: Plain = {}  # noqa: RUF012
 
     @model_validator(mode="after")
     def _known(self) -> "ModelConfig":
@@ -293,7 +240,7 @@ class Experiment(Config):
         benchmark: str,
         model: str = "sfo",
         *,
-        scale: Scale = "desk",
+        scale: ScaleName = "desk",
         seed: int = 0,
         preset: Preset | None = None,
         settings: dict[str, Any] | None = None,
@@ -340,38 +287,3 @@ class Experiment(Config):
     def key(self) -> str:
         """Ten letters that differ between experiments, whatever options later versions add."""
         return json_sha256(self.model_dump(mode="json", exclude_defaults=True))[:10]
-
-
-PINO_WEIGHTS = dict(physics=0.1, initial=0.2)
-"""Of the residual and the first frames beside the error: PDENNEval's 10 : 2 : 1."""
-PAPER_PROTOCOL: dict[str, dict[str, Any]] = {
-    "shallow_water": dict(epochs=200, batch_size=10),
-    "maxwell": dict(batch_size=1),
-}
-"""Where the paper's protocol differs from `TrainConfig`'s defaults, by its benchmark."""
-SHORTER: dict[str, dict[str, Any]] = {
-    "desk": dict(epochs=60, decay_every=None, batch_size=10),
-    "smoke": dict(epochs=2, decay_every=None, batch_size=8),
-}
-"""What smaller scales change of it."""
-DESK: dict[str, dict[str, Any]] = {
-    "shallow_water": dict(epochs=10, batch_size=2),
-    "maxwell": dict(epochs=10),
-}
-"""And the desk scale for the benchmarks of more axes: a thousand steps, a third of the others'."""
-
-
-def protocol(benchmark: str, scale: Scale) -> dict[str, Any]:
-    """How a benchmark is trained at a scale, unless told otherwise.
-
-    Example:
-        >>> protocol("maxwell", "paper"), protocol("maxwell", "desk")["epochs"]
-        ({'batch_size': 1}, 10)
-    """
-    name = BENCHMARKS[benchmark].paper_name
-    paper = PAPER_PROTOCOL.get(name or "", {})
-    if scale == "paper":
-        return paper
-    shorter = {**SHORTER[scale], **(DESK.get(name or "", {}) if scale == "desk" else {})}
-    batch = min(shorter["batch_size"], paper.get("batch_size", shorter["batch_size"]))
-    return {**shorter, "batch_size": batch}

@@ -30,8 +30,9 @@ from sfo.data.pairs import Pairs
 from sfo.files import lock_path, locked, remove_unfinished, write_atomically
 from sfo.machine import usable_cores
 from sfo.registry import BENCHMARKS, MODELS
-from sfo.training.config import Config, Experiment
+from sfo.training.config import Experiment
 from sfo.training.prepare import DataShape
+from sfo.training.strict import Config
 
 BEFORE_TRAINING = ("environment.json", "sources.json", "data.json")
 """Files that a run writes before it trains."""

@@ -7,13 +7,14 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments import paper
 from sfo.experiments.study import Cell
 from sfo.models.build import Preset
 from sfo.models.presets import paper_settings
 from sfo.models.sfo import SFO
 from sfo.registry import BENCHMARKS
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 
 PAPER_BENCHMARKS = (
     "allen_cahn",
@@ -56,7 +57,7 @@ MODEL_TITLES = {
 """Titles of these columns. A soft hyphen is where a narrow column may break one."""
 
 
-def points(benchmark: str, scale: Scale) -> int:
+def points(benchmark: str, scale: ScaleName) -> int:
     """Points along the shortest axis of what a model sees."""
     kind = BENCHMARKS[benchmark]
     size = kind.scale(scale)
@@ -71,14 +72,14 @@ WIDTHS = (32, 64, 128)
 
 def sfo_cells(
     columns: Mapping[str, Settings], benchmarks: Iterable[str] = PAPER_BENCHMARKS
-) -> Callable[[Scale, int], list[Cell]]:
+) -> Callable[[ScaleName, int], list[Cell]]:
     """The paper's SFO by the paper's protocol, with some settings changed in each column.
 
     A column with more modes than an axis has points is left out. What the preset says anyway is
     not said again, so that columns of different studies share a run.
     """
 
-    def cells(scale: Scale, seeds: int) -> list[Cell]:
+    def cells(scale: ScaleName, seeds: int) -> list[Cell]:
         found = []
         for benchmark in benchmarks:
             preset = _preset(benchmark, scale)
@@ -92,7 +93,7 @@ def sfo_cells(
     return cells
 
 
-def _preset(benchmark: str, scale: Scale) -> dict[str, Any]:
+def _preset(benchmark: str, scale: ScaleName) -> dict[str, Any]:
     """The paper's SFO for a benchmark, on the grid of a scale."""
     arguments = inspect.signature(SFO).parameters
     shape = [points(benchmark, scale)]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments import paper
 from sfo.experiments.blocks import Block, Entry, Row, Table, pictures
 from sfo.experiments.present import usual_blocks
@@ -12,7 +13,7 @@ from sfo.experiments.studies.main import EPOCHS
 from sfo.experiments.study import Cell, Study
 from sfo.experiments.study_results import StudyResults
 from sfo.registry import STUDIES
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +31,7 @@ USUAL = 500
 """Training samples of the desk scale: with fewer, there are as many steps as with these."""
 
 
-def data_cells(scale: Scale, seeds: int) -> list[Cell]:
+def data_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     """Three models on growing parts of one set, by Muon at 1e-2 and batches of 4."""
     cells = []
     for benchmark, samples in BENCHMARKS.items():

@@ -3,6 +3,7 @@
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from sfo.data.benchmarks import ScaleName
 from sfo.evaluation.statistics import Interval, mean_interval
 from sfo.experiments import paper
 from sfo.experiments.blocks import Block, Entry, Row, Table, pictures, ranked
@@ -12,7 +13,7 @@ from sfo.experiments.studies.main import fixed_cells, main_adam_cells, main_limi
 from sfo.experiments.study import Cell, Study
 from sfo.experiments.study_results import CellResults, StudyResults
 from sfo.registry import BENCHMARKS, STUDIES
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SUBSAMPLES = (2, 4, 6, 8, 10)
 
 
-def subsample_cells(scale: Scale, seeds: int) -> list[Cell]:
+def subsample_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     """Trained and tested on every s-th point; at least four of them must be left."""
     return [
         Cell(
@@ -39,7 +40,7 @@ def subsample_cells(scale: Scale, seeds: int) -> list[Cell]:
     ]
 
 
-def zero_shot_cells(scale: Scale, seeds: int) -> list[Cell]:
+def zero_shot_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     """SFO and FNO by the paper's protocol, and those of version 0.3 that users would pick."""
     picked = ("sfo_recommended", "neuralop_fno")
     adam = main_adam_cells(scale, seeds)

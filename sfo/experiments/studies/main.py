@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments import paper
 from sfo.experiments.blocks import Block, Bullets, Entry, Row, Table, pictures, ranked
 from sfo.experiments.present import usual_blocks
@@ -17,7 +18,8 @@ from sfo.experiments.study import Cell, Protocol, Study
 from sfo.experiments.study_results import CellResults, StudyResults
 from sfo.models.build import Preset
 from sfo.registry import STUDIES
-from sfo.training.config import Experiment, Scale, protocol
+from sfo.training.config import Experiment
+from sfo.training.protocols import protocol
 
 ADAM_PROTOCOLS: tuple[Protocol, ...] = (
     dict(schedule="one_cycle", learning_rate=4e-3, clip=1.0),
@@ -35,7 +37,7 @@ COSTLY_MUON = {("uno", "shallow_water"), ("uno", "maxwell")}
 """Where a step with Muon takes more than three times Adam's: millions of weights per layer."""
 
 
-def main_protocols(benchmark: str, model: str, scale: Scale) -> tuple[Protocol, ...]:
+def main_protocols(benchmark: str, model: str, scale: ScaleName) -> tuple[Protocol, ...]:
     """Ways to train, from which every model and benchmark alike takes the best on validation.
 
     Adam, and Muon at two rates, with the scale's batch; and Muon with 2/5 of it, at least 1.
@@ -58,7 +60,7 @@ def main_protocols(benchmark: str, model: str, scale: Scale) -> tuple[Protocol, 
 def main_experiment(
     benchmark: str,
     model: str,
-    scale: Scale,
+    scale: ScaleName,
     preset: Preset = "paper",
     settings: Mapping[str, Any] | None = None,
 ) -> Experiment:
@@ -73,7 +75,7 @@ def _is_1d(benchmark: str) -> bool:
     return benchmark in PAPER_BENCHMARKS[:4]
 
 
-def main_cells(scale: Scale, seeds: int) -> list[Cell]:
+def main_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     """All models on all benchmarks, each with the protocol that suits it."""
     return [
         Cell(
@@ -90,7 +92,7 @@ def main_cells(scale: Scale, seeds: int) -> list[Cell]:
     ]
 
 
-def main_adam_cells(scale: Scale, seeds: int) -> list[Cell]:
+def main_adam_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     """The main table of version 0.3."""
     return [
         Cell(
@@ -105,7 +107,7 @@ def main_adam_cells(scale: Scale, seeds: int) -> list[Cell]:
     ]
 
 
-def fixed_cells(scale: Scale, seeds: int) -> list[Cell]:
+def fixed_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     """SFO and FNO by the paper's protocol."""
     return [
         Cell(benchmark, model, Experiment.of(benchmark, model, scale=scale), seeds)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sfo.data.benchmarks import ScaleName
 from sfo.experiments.blocks import Block, Entry, Row, Table, pictures
 from sfo.experiments.present import error_notes
 from sfo.experiments.seconds import run_seconds
@@ -13,7 +14,7 @@ from sfo.experiments.study import Cell, Study, with_changes
 from sfo.experiments.study_results import StudyResults, trusted
 from sfo.models.build import Preset
 from sfo.registry import STUDIES
-from sfo.training.config import Experiment, Scale
+from sfo.training.config import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +78,7 @@ FAMILIES: dict[str, Family] = {
 """Curves of the figure, and their sizes; "medium" is the main table's."""
 
 
-def pareto_cells(scale: Scale, seeds: int) -> list[Cell]:
+def pareto_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     """Every family at its sizes, by Muon at 1e-2 with 2/5 of the scale's batch."""
     cells = []
     for benchmark in PAPER_BENCHMARKS:
