@@ -85,6 +85,19 @@ class Benchmark(ABC):
         )
         return made.subsample(scale.stored)
 
+    @property
+    def solves_inputs(self) -> bool:
+        """Whether any input, also one that was drawn by hand, can be solved: `solve_inputs`."""
+        return type(self).solve_inputs is not Benchmark.solve_inputs
+
+    def draw_inputs(self, seed: int, index: int, grid: Grid) -> Tensor:
+        """The fields `inputs` of one sample, `(input, *grid)`, without solving anything."""
+        raise ValueError(f"{self.title} draws its inputs only by solving: use `simulate`.")
+
+    def solve_inputs(self, inputs: Tensor, times: Sequence[float]) -> Tensor:
+        """Trajectories `(sample, time, channel, *grid)` from fields `(sample, input, *grid)`."""
+        raise ValueError(f"{self.title} cannot be solved from a given input: use `simulate`.")
+
     def times(self, scale: Scale) -> tuple[float, ...]:
         """Of the stored frames."""
         return tuple(np.linspace(0, self.duration, scale.frames).tolist())

@@ -1,5 +1,7 @@
 """What every registered benchmark promises."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -81,3 +83,17 @@ def test_a_steady_problem_is_one_frame_from_a_field_of_another_name(tmp_path):
     assert torch.equal(p.u[1], kind.pde.solve(a[None])[0, :, ::2, ::2].float())
     made = kind.simulate(0, [0, 1], scale)
     assert pairs(made).inputs == ("a",), "by default too, the solution is not its own input"
+
+
+@pytest.mark.parametrize("name", BENCHMARKS.names())
+def test_drawn_inputs_are_solved_to_the_same_sample(name):
+    kind, scale = tiny(name)
+    if not kind.solves_inputs:
+        with pytest.raises(ValueError, match="use `simulate`"):
+            kind.draw_inputs(0, 1, kind.grid(scale))
+        return
+    whole = kind.simulate(0, [1], replace(scale, stored=1))
+    inputs = kind.draw_inputs(0, 1, kind.grid(scale))[None]
+    assert torch.equal(kind.solve_inputs(inputs, kind.times(scale)), whole.values)
+    fields = pairs(whole, inputs=kind.inputs)
+    assert torch.equal(inputs.float(), fields.a)

@@ -52,7 +52,13 @@ class DarcyBenchmark(Benchmark):
         g = neumann_gaussian(rng, grid, sigma=1.0, tau=self.tau, alpha=self.alpha)
         return torch.where(g >= 0, self.high, self.low).to(torch.float64)
 
+    def draw_inputs(self, seed: int, index: int, grid: Grid) -> Tensor:
+        return self.coefficient(seed, index, grid)
+
+    def solve_inputs(self, inputs: Tensor, times: Sequence[float]) -> Tensor:
+        return self.pde.solve(inputs)[:, None]
+
     def solve(self, seed: int, ids: Sequence[int], scale: Scale) -> tuple[Tensor, Tensor]:
         grid = self.grid(scale)
         a = torch.stack([self.coefficient(seed, i, grid) for i in ids])
-        return self.pde.solve(a)[:, None], a
+        return self.solve_inputs(a, self.times(scale)), a

@@ -173,11 +173,15 @@ class ShallowWaterBenchmark(Benchmark):
 
     def solve(self, seed: int, ids: Sequence[int], scale: Scale) -> tuple[Tensor, Tensor]:
         grid = self.grid(scale)
-        drawn = [random_water(sample_rng(seed, i), grid) for i in ids]
-        depth = torch.stack([h for h, _ in drawn])
-        bathymetry = torch.stack([b for _, b in drawn])
-        times = torch.tensor(self.times(scale), dtype=torch.float64)
-        return self.pde.solve(depth, times, bathymetry), bathymetry
+        inputs = torch.stack([self.draw_inputs(seed, i, grid) for i in ids])
+        return self.solve_inputs(inputs, self.times(scale)), inputs[:, 1:]
+
+    def draw_inputs(self, seed: int, index: int, grid: Grid) -> Tensor:
+        return torch.cat(random_water(sample_rng(seed, index), grid))
+
+    def solve_inputs(self, inputs: Tensor, times: Sequence[float]) -> Tensor:
+        depth, bathymetry = inputs[:, :1], inputs[:, 1:]
+        return self.pde.solve(depth, torch.tensor(times, dtype=torch.float64), bathymetry)
 
 
 @register
@@ -206,9 +210,14 @@ class PublishedShallowWater(Benchmark):
 
     def solve(self, seed: int, ids: Sequence[int], scale: Scale) -> tuple[Tensor, None]:
         grid = self.grid(scale)
-        radii = [self.pde.published_radius(seed + i) for i in ids]
-        depth = torch.stack([self.pde.initial(r, grid) for r in radii])
-        return self.pde.solve(depth, torch.tensor(self.times(scale), dtype=torch.float64)), None
+        depth = torch.stack([self.draw_inputs(seed, i, grid) for i in ids])
+        return self.solve_inputs(depth, self.times(scale)), None
+
+    def draw_inputs(self, seed: int, index: int, grid: Grid) -> Tensor:
+        return self.pde.initial(self.pde.published_radius(seed + index), grid)
+
+    def solve_inputs(self, inputs: Tensor, times: Sequence[float]) -> Tensor:
+        return self.pde.solve(inputs, torch.tensor(times, dtype=torch.float64))
 
 
 @register

@@ -26,10 +26,16 @@ class RandomStart(Benchmark):
     def initial(self, seed: int, index: int, grid: Grid) -> Tensor:
         """The initial field `(channel, *grid)` of one sample."""
 
+    def draw_inputs(self, seed: int, index: int, grid: Grid) -> Tensor:
+        return self.initial(seed, index, grid)
+
+    def solve_inputs(self, inputs: Tensor, times: Sequence[float]) -> Tensor:
+        return self.pde.solve(inputs, torch.tensor(times, dtype=torch.float64))
+
     def solve(self, seed: int, ids: Sequence[int], scale: Scale) -> tuple[Tensor, None]:
         grid = self.grid(scale)
         initial = torch.stack([self.initial(seed, i, grid) for i in ids])
-        return self.pde.solve(initial, torch.tensor(self.times(scale), dtype=torch.float64)), None
+        return self.solve_inputs(initial, self.times(scale)), None
 
 
 @dataclass(frozen=True)
