@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "training": {"pdes", "data", "models"},
     "evaluation": {"data", "models"},
     "zoo": {"models"},
+    "play": {"data", "models", "pdes", "zoo", "training", "evaluation", "experiments"},
     "experiments": {"data", "models", "training", "evaluation", "plot", "zoo"},
     "report": {"bases", "pdes", "theory", "data", "training", "evaluation", "experiments", "plot"},
 }

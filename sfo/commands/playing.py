@@ -1,0 +1,37 @@
+"""`sfo play`: the playground."""
+
+from importlib.util import find_spec
+from typing import Annotated
+
+import tyro
+
+
+def play(
+    models: Annotated[list[str], tyro.conf.Positional] = [],  # noqa: B006
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    browser: bool = True,
+) -> None:
+    """Draw an initial state on a local page, and see solver, operator and error side by side.
+
+    Needs the extra [play]. Examples:
+    sfo play
+    sfo play runs/demo runs/mine --port 8080 --no-browser
+
+    Args:
+        models: Pretrained models by name, folders of runs, and folders that hold runs; all
+            pretrained models if left out.
+        host: Address to listen on; only this machine reaches the default.
+        port: Port to listen on; 0 takes any that is free.
+        browser: Open the page in a browser.
+    """
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"`sfo play` needs {' and '.join(missing)}: pip install 'sfo-torch[play]'."
+        )
+    from sfo.play.server import serve
+    from sfo.play.service import Service
+    from sfo.play.shown import find_models
+
+    serve(Service(find_models(models)), host, port, browser=browser)

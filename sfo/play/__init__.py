@@ -1,0 +1,1 @@
+"""The playground: a local page that shows solver, operator and error side by side."""

@@ -1,0 +1,259 @@
+"""The web application: a thin layer of HTTP around `Service`.
+
+Starlette belongs to the extra [play], so it is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfo.play.cases import Case
+from sfo.play.guard import Guard
+from sfo.play.service import Answer, Service, UnknownModel, pack
+from sfo.play.workers import Busy, Workers
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+STATIC = Path(__file__).parent / "static"
+BODY_BYTES = 4 * 2**20
+"""Largest body that is read."""
+DISCARDED_BYTES = 2**26
+"""Where a client is cut off that goes on sending."""
+BODY_SECONDS = 10.0
+"""How long a client may take to send it."""
+NO_STORE = {"cache-control": "no-store"}
+
+
+class Left(Exception):
+    """The client has gone."""
+
+
+class Refused(Exception):
+    """A body that is not read.
+
+    Args:
+        status: Status of the answer.
+        sentence: What is wrong with it.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Playground:
+    """The handlers. Predictions and solutions have workers of their own, so that neither waits
+    for the other.
+
+    Args:
+        service: What answers.
+        waiting: How many jobs may wait for each kind of worker.
+    """
+
+    def __init__(self, service: Service, waiting: int = 128) -> None:
+        self.service = service
+        self.operators, self.solvers = Workers(1, waiting), Workers(1, waiting)
+
+    def routes(self) -> list[Any]:
+        """Every address."""
+        from starlette.routing import Mount, Route
+        from starlette.staticfiles import StaticFiles
+
+        model = "/api/models/{name}"
+        return [
+            Route("/", self.page, methods=["GET"]),
+            Route("/api/models", self.list, methods=["GET"]),
+            Route(model, self.about, methods=["GET"]),
+            Route(f"{model}/kernel", self.kernel, methods=["GET"]),
+            Route(f"{model}/state", self.state, methods=["GET"]),
+            Route(f"{model}/predict", self.predict, methods=["GET", "POST"]),
+            Route(f"{model}/solve", self.solve, methods=["GET", "POST"]),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        from starlette.responses import FileResponse
+
+        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+
+    async def list(self, request: Request) -> Response:
+        return as_json(self.service.overview())
+
+    async def about(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        about = await self._while_there(request, self.solvers, self.service.about, name)
+        return as_json(about)
+
+    async def kernel(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        return packed(await self._while_there(request, self.operators, self.service.kernel, name))
+
+    async def state(self, request: Request) -> Response:
+        name, case, _ = await self._asked(request)
+        workers = self._workers(name, case)
+        return packed(await self._while_there(request, workers, self.service.state, name, case))
+
+    async def predict(self, request: Request) -> Response:
+        name, case, grid = await self._asked(request)
+        if not self.service.is_quick(name, case):
+            await self._while_there(request, self.solvers, self.service.state, name, case)
+        job = (self.service.predict, name, case, grid)
+        return packed(await self._while_there(request, self.operators, *job))
+
+    async def solve(self, request: Request) -> Response:
+        name, case, grid = await self._asked(request)
+        job = (self.service.solve, name, case, grid)
+        return packed(await self._while_there(request, self.solvers, *job))
+
+    def _workers(self, name: str, case: Case) -> Workers:
+        return self.operators if self.service.is_quick(name, case) else self.solvers
+
+    async def _asked(self, request: Request) -> tuple[str, Case, int | None]:
+        """The model, the state and the grid of a request."""
+        name = request.path_params["name"]
+        body = await read_body(request) if request.method == "POST" else None
+        grid = whole_number(request, "grid")
+        if body is not None:
+            case = await self.operators.run(self.service.drawn, name, body)
+        else:
+            seed = whole_number(request, "seed")
+            case = await self.operators.run(self.service.seeded, name, seed or 0)
+        return name, case, grid
+
+    async def _while_there(
+        self, request: Request, workers: Workers, job: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        """The result of a job, unless the client leaves before it has begun."""
+        work = asyncio.ensure_future(workers.run(job, *arguments))
+        leaving = asyncio.ensure_future(_left(request))
+        try:
+            await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise Left
+            return work.result()
+        finally:
+            work.cancel()
+            leaving.cancel()
+            await asyncio.gather(work, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def packed(answer: Answer) -> Response:
+    """An answer on the wire."""
+    from starlette.responses import Response
+
+    kind = "application/octet-stream"
+    return Response(pack(answer), media_type=kind, headers=NO_STORE)
+
+
+def whole_number(request: Request, key: str) -> int | None:
+    """A number in the address, or None where it is left out."""
+    text = request.query_params.get(key)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise ValueError(f"`{key}` must be a whole number from 0 on, got {text[:40]!r}.")
+    return int(text)
+
+
+async def read_body(request: Request) -> bytes:
+    """The body, if it is not too large and does not take too long.
+
+    One that is too large is read on for a while and thrown away: most clients look at an answer
+    only when they have sent everything.
+    """
+
+    async def read() -> bytes:
+        body, size = bytearray(), 0
+        async for part in request.stream():
+            size += len(part)
+            if size <= BODY_BYTES:
+                body += part
+            else:
+                body.clear()
+            if size > DISCARDED_BYTES:
+                break
+        if size > BODY_BYTES:
+            raise Refused(413, f"The body must be at most {BODY_BYTES:,} bytes.")
+        return bytes(body)
+
+    try:
+        return await asyncio.wait_for(read(), BODY_SECONDS)
+    except asyncio.TimeoutError:
+        raise Refused(408, f"The body did not come within {BODY_SECONDS:.0f} s.") from None
+
+
+def as_json(values: Any, status: int = 200, **headers: str) -> Response:
+    """Plain values as JSON."""
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(values, status, {**NO_STORE, **headers})
+
+
+def say(status: int, sentence: str, **headers: str) -> Response:
+    """An error in one sentence."""
+    return as_json({"error": sentence}, status, **headers)
+
+
+async def on_http(request: Request, error: Any) -> Response:
+    words = {404: "There is nothing at this address.", 405: "This address takes no such method."}
+    return say(error.status_code, words.get(error.status_code, str(error.detail)))
+
+
+async def on_refused(request: Request, error: Any) -> Response:
+    # What is left of the body is not read either.
+    return say(error.status, str(error), connection="close")
+
+
+async def on_value(request: Request, error: Any) -> Response:
+    return say(404 if isinstance(error, UnknownModel) else 422, " ".join(str(error).split()))
+
+
+async def on_busy(request: Request, error: Any) -> Response:
+    return say(503, "The server is busy; try again in a moment.", **{"retry-after": "1"})
+
+
+async def on_failure(request: Request, error: Any) -> Response:
+    return say(500, "The server failed at this request; its terminal says why.")
+
+
+async def on_left(request: Request, error: Any) -> Response:
+    return say(499, "The client has gone.")
+
+
+def build_app(service: Service, host: str = "127.0.0.1", waiting: int = 128) -> Guard:
+    """The application for a server that listens on `host`."""
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect
+
+    playground = Playground(service, waiting)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        playground.operators.close()
+        playground.solvers.close()
+
+    handlers: dict[Any, Any] = {
+        HTTPException: on_http,
+        Refused: on_refused,
+        ValueError: on_value,
+        Busy: on_busy,
+        Left: on_left,
+        ClientDisconnect: on_left,
+        Exception: on_failure,
+    }
+    app = Starlette(routes=playground.routes(), exception_handlers=handlers, lifespan=lifespan)
+    return Guard(app, host)

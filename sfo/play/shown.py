@@ -1,0 +1,190 @@
+"""The models that the playground shows: pretrained ones by name, runs by their folders."""
+
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from sfo.data.arrays import share_split
+from sfo.experiments.own import load_run
+from sfo.experiments.run import predict_inputs, run_arrays
+from sfo.play.sources import Nothing, Solver, Source, Stored
+from sfo.registry import BENCHMARKS
+from sfo.training.config import Experiment
+from sfo.training.folder import RunFolder
+from sfo.training.prepare import DataShape
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is read when a model is first looked at.
+
+    Args:
+        model: The model, in evaluation mode.
+        shape: Shape of the data that it was trained on.
+        source: Where states and truths come from.
+        words: How it was trained and how well it does, in a sentence.
+    """
+
+    model: nn.Module
+    shape: DataShape
+    source: Source
+    words: str
+
+    def predict(self, a: Tensor) -> Tensor:
+        """The solution `(field, time, *grid)` for inputs `(channel, *grid)`."""
+        u = predict_inputs(self.model, self.shape, a)
+        return u.reshape(len(self.shape.names), len(self.shape.times), *u.shape[1:])
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A model on the list.
+
+    Args:
+        name: What it is asked for by; it never is a path.
+        title: What the page calls it.
+        data: Name of the benchmark or of the user's own data.
+        data_title: What the page calls those.
+        load: Reads the rest.
+    """
+
+    name: str
+    title: str
+    data: str
+    data_title: str
+    load: Callable[[], Parts] = field(repr=False)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The model itself, read once."""
+        return self.load()
+
+
+def find_models(targets: Sequence[str]) -> dict[str, Shown]:
+    """Models by name: those asked for, or all pretrained ones.
+
+    Args:
+        targets: Names of pretrained models, folders of runs, and folders that hold such.
+    """
+    known = pretrained_names()
+    found: list[Shown] = []
+    for target in targets or known:
+        path = Path(target)
+        if target in known:
+            found.append(_pretrained(target))
+        elif (path / "experiment.json").exists():
+            found.append(_run(path))
+        elif path.is_dir():
+            inside = sorted(p.parent for p in path.glob("*/record.json"))
+            if not inside:
+                raise ValueError(f"{path} is not a finished run, and holds none.")
+            found += [_run(folder) for folder in inside]
+        else:
+            names = ", ".join(known) or "none is installed"
+            raise ValueError(
+                f"{target!r} is no run's folder and no pretrained model; pretrained: {names}."
+            )
+    if not found:
+        raise ValueError(
+            "There is no model to show: name the folder of a run, as in `sfo play runs/demo`."
+        )
+    models: dict[str, Shown] = {}
+    for shown in found:
+        name, number = shown.name, 2
+        while name in models:
+            name, number = f"{shown.name}-{number}", number + 1
+        models[name] = shown
+    return models
+
+
+def pretrained_names() -> list[str]:
+    """The pretrained models of this package."""
+    try:
+        return list(importlib.import_module("sfo.zoo").names())
+    except ModuleNotFoundError:
+        return []
+
+
+def _pretrained(name: str) -> Shown:
+    zoo = importlib.import_module("sfo.zoo")
+    card = zoo.card(name)
+    benchmark = card.get("benchmark", name)
+    title = BENCHMARKS[benchmark].title
+
+    def load() -> Parts:
+        experiment = Experiment.of(benchmark, scale=card.get("scale", "desk"))
+        model = importlib.import_module("sfo").load_pretrained(name).eval()
+        shape = benchmark_shape(experiment)
+        return Parts(model, shape, solver_source(experiment, shape), _card_words(card))
+
+    return Shown(name, "SFO, pretrained", benchmark, title, load)
+
+
+def _card_words(card: dict[str, Any]) -> str:
+    error = card.get("test_error", card.get("error"))
+    measured = f" Test error {100 * error:.3g} %." if isinstance(error, float) else ""
+    return f"Pretrained, part of the package.{measured}"
+
+
+def _run(path: Path) -> Shown:
+    experiment = RunFolder(path).experiment()
+    data, what = experiment.data, experiment.model
+    own = data.arrays is not None
+    title = f"{data.benchmark} (own data)" if own else BENCHMARKS[data.benchmark].title
+    label = f"{what.name.upper()}, {what.preset}, {path.name}"
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", path.resolve().name).strip("-.") or "run"
+
+    def load() -> Parts:
+        run = load_run(path)
+        source = (
+            _stored(path, experiment, run.shape) if own else solver_source(experiment, run.shape)
+        )
+        words = (
+            f"{run.record.epochs} epochs, seed {experiment.seed}. "
+            f"Test error {run.errors.percent:.3g} %."
+        )
+        return Parts(run.model.eval(), run.shape, source, words)
+
+    return Shown(name, label, data.benchmark, title, load)
+
+
+def solver_source(experiment: Experiment, shape: DataShape) -> Source:
+    """The benchmark's solver, if its points contain the model's."""
+    data = experiment.data
+    benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
+    scale = benchmark.scale(data.scale)
+    return (
+        Solver(benchmark, scale, shape) if Solver.fits(benchmark, scale, shape) else Nothing(shape)
+    )
+
+
+def _stored(path: Path, experiment: Experiment, shape: DataShape) -> Source:
+    """The data of the user's own, if they still are where they were."""
+    assert experiment.data.arrays is not None
+    try:
+        arrays = run_arrays(RunFolder(path), experiment)
+    except (ValueError, OSError):
+        return Nothing(shape)
+    assert arrays is not None
+    ids = share_split(len(arrays), experiment.data.arrays.validation).test
+    return Stored(arrays, ids, shape)
+
+
+def benchmark_shape(experiment: Experiment) -> DataShape:
+    """Channels, grid and times of a benchmark's data, without making any."""
+    data = experiment.data
+    benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
+    scale = benchmark.scale(data.scale)
+    grid, times = benchmark.stored(scale)
+    grid = grid.subsample(scale.stride if data.stride is None else data.stride)
+    times = times[:: data.time_stride]
+    moving = sum(name in benchmark.names for name in benchmark.inputs)
+    channels = moving * benchmark.n_input + len(benchmark.inputs) - moving
+    out = len(times) * len(benchmark.names)
+    return DataShape(channels, out, grid, times, benchmark.names, benchmark.inputs)

@@ -1,0 +1,76 @@
+// The kernel view: κ of the model on screen, and the sizes of its modes' coefficients.
+
+import { fields } from "./api.js";
+import { colour, drawLines, extent, prepare, short } from "./canvas.js";
+import { errorScale, paint } from "./colours.js";
+
+const byId = (id) => document.getElementById(id);
+const STYLES = ["accent", "second", "quiet", "text"];
+let shown = null;
+
+/** Fetch the kernels of a model and draw them; a model without modes says so. */
+export async function showKernels(about, signal) {
+  byId("kernel-body").hidden = !about.kernels;
+  if (shown?.name === about.name) {
+    drawKernels();
+    return;
+  }
+  shown = null;
+  if (!about.kernels) {
+    byId("kernel-words").textContent = "This model has no kernels that are mixtures of modes; those of SFO are.";
+    return;
+  }
+  const { meta, values } = await fields(`/api/models/${encodeURIComponent(about.name)}/kernel`, signal);
+  if (shown?.name === about.name) return;
+  shown = { name: about.name, meta, values };
+  const index = { tied: "", multi: ", one index per axis", separable: ", products over the axes" }[meta.index] ?? "";
+  byId("kernel-words").textContent =
+    `κ = Σₗ Θₗ φₗ with ${meta.modes} modes of the basis ${meta.basis} per axis${index}; boundary: ${meta.boundary}. ` +
+    "Gate and pointwise path are not part of κ.";
+  const layer = byId("layer");
+  layer.replaceChildren(...meta.sizes.map((_, i) => new Option(String(i + 1), String(i))));
+  drawKernels();
+}
+
+export function drawKernels() {
+  if (!shown || !byId("kernel").open) return;
+  const { meta, values } = shown;
+  const [layers, pairs, ...offsets] = meta.values;
+  const layer = Math.min(Number(byId("layer").value) || 0, layers - 1);
+  const size = offsets.reduce((a, b) => a * b, 1);
+  const rows = Array.from({ length: pairs }, (_, p) => {
+    const start = (layer * pairs + p) * size;
+    return values.subarray(start, start + size);
+  });
+  const names = meta.titles[layer];
+  if (offsets.length === 1) {
+    const half = Math.floor(offsets[0] / 2);
+    const lines = rows.map((row, p) => ({ values: Array.from(row), name: names[p], style: colour(STYLES[p]), width: 1.6 }));
+    drawLines(byId("kappa"), lines, { x: [-half, offsets[0] - half], y: extent(...rows), labels: ["offset x − x′ in points"] });
+  } else {
+    drawImages(byId("kappa"), rows, names, offsets);
+  }
+  byId("kappa").setAttribute("aria-label", `Learned kernels of layer ${layer + 1}, between channels ${names.join(", ")}`);
+  const sizes = meta.sizes[layer];
+  drawLines(byId("sizes"), [{ values: sizes, style: colour("accent") }], {
+    x: [1, sizes.length], y: [0, 1.06 * Math.max(...sizes)], labels: ["order l of the mode"],
+  });
+  byId("sizes").setAttribute("aria-label", `Sizes of ${sizes.length} coefficients of layer ${layer + 1}, the largest ${short(Math.max(...sizes))}`);
+}
+
+function drawImages(canvas, rows, names, [X, Y]) {
+  const across = canvas.clientWidth < 420 ? 2 : 4;
+  const gap = 10;
+  const side = Math.floor((canvas.clientWidth - gap * (across - 1)) / across);
+  const { context } = prepare(canvas, Math.ceil(rows.length / across) * (side + 26));
+  rows.forEach((row, p) => {
+    const image = paint(X, Y, (c, r) => row[c * Y + (Y - 1 - r)], errorScale(row));
+    const small = document.createElement("canvas");
+    [small.width, small.height] = [X, Y];
+    small.getContext("2d").putImageData(image, 0, 0);
+    const [x, y] = [(p % across) * (side + gap), Math.floor(p / across) * (side + 26)];
+    context.imageSmoothingEnabled = false;
+    context.drawImage(small, x, y + 18, side, side);
+    context.fillText(names[p], x, y + 12);
+  });
+}

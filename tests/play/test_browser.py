@@ -1,0 +1,281 @@
+"""The page in headless Chromium: drawing, sliders, choices, the numbers, and both widths."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from matplotlib import colormaps
+
+import sfo
+from sfo.evaluation.errors import ErrorSums
+from sfo.evaluation.metrics import per_time, relative_l2
+from sfo.play.app import STATIC
+from sfo.play.cases import Case
+
+CHROMIUM = shutil.which("chromium")
+OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+def slow(value):
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("needs Debian's chromium: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, see [dev]")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """Opens the page at an address's end; what goes wrong in it fails the test."""
+    problems, pages = [], []
+
+    def start(end="", width=1400, height=900, **how):
+        page = browser.new_page(viewport=dict(width=width, height=height), **how)
+        pages.append(page)
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+        page.on("request", lambda r: r.url.startswith(address) or problems.append(r.url))
+        page.goto(f"{address}/{end}")
+        settled(page)
+        return page
+
+    yield start
+    for page in pages:
+        page.close()
+    assert problems == []
+
+
+def settled(page):
+    """Wait until the page has asked for all that it wants."""
+    page.wait_for_selector("html[data-busy=false]")
+
+
+def number(page, name):
+    return float(page.get_attribute(f"#{name}", "data-value"))
+
+
+def slide(page, name, value):
+    page.locator(f"#{name}").fill(str(value))
+    settled(page)
+
+
+def on_state(page, x, y):
+    """A point of the canvas, in shares of its picture."""
+    box = page.locator("#state").bounding_box()
+    left, top, below, right = (50, 8, 24, 8) if page.is_hidden("#brush-row") else (42, 0, 20, 0)
+    width, height = box["width"] - left - right, box["height"] - top - below
+    return box["x"] + left + x * width, box["y"] + top + (1 - y) * height
+
+
+def drag(page, points):
+    page.locator("#state").scroll_into_view_if_needed()
+    page.mouse.move(*on_state(page, *points[0]))
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*on_state(page, *point), steps=6)
+    page.mouse.up()
+    page.wait_for_timeout(50)
+    settled(page)
+
+
+def expected_error(service, name, case, grid):
+    """The relative error as the package measures it."""
+    truth, guess = (ask(name, case, grid).fields for ask in (service.solve, service.predict))
+    shape = service.parts(name).shape
+    box = sfo.Grid(tuple(truth.shape[2:]), shape.grid.lower, shape.grid.upper)
+    sums = ErrorSums(components=len(shape.names), n_times=len(shape.times), grid=box)
+    sums.update(guess.flatten(0, 1)[None], truth.flatten(0, 1)[None])
+    return relative_l2(sums), per_time(sums).tolist()
+
+
+def test_the_numbers_are_the_packages(open_page, service):
+    page = open_page("#m=waves&s=3&t=4&g=4")
+    whole, by_frame = expected_error(service, "waves", Case(3), 4)
+    assert number(page, "error") == pytest.approx(whole, rel=1e-4)
+    assert number(page, "error-now") == pytest.approx(by_frame[4], rel=1e-4)
+    assert page.inner_text("#error").endswith(" %")
+    assert number(page, "solver-ms") > 0
+    assert number(page, "operator-ms") > 0
+    assert page.inner_text("#truth-words") == "on 256 points"
+
+
+def test_the_sliders_move_time_and_grid(open_page, service):
+    page = open_page("#m=waves&s=1")
+    assert page.inner_text("#grid-value") == "64 points, as trained"
+    slide(page, "grid", 5)
+    assert page.inner_text("#grid-value") == "256 points"
+    whole, by_frame = expected_error(service, "waves", Case(1), 5)
+    assert number(page, "error") == pytest.approx(whole, rel=1e-4)
+    slide(page, "time", 2)
+    assert page.inner_text("#time-value") == "t = 0.2"
+    assert number(page, "error-now") == pytest.approx(by_frame[2], rel=1e-4)
+    assert "t=2" in page.evaluate("location.hash")
+    assert "g=5" in page.evaluate("location.hash")
+
+
+def test_a_drawn_curve_is_solved_and_can_be_shared(open_page):
+    """Another state, other numbers; the address alone brings them back, and undo the sample's."""
+    page = open_page("#m=waves&s=1")
+    before = number(page, "error")
+    drag(page, [(0.1, 0.5), (0.35, 0.9), (0.6, 0.2), (0.9, 0.6)])
+    drawn = number(page, "error")
+    assert drawn != pytest.approx(before, rel=1e-3)
+    again = open_page(page.evaluate("location.hash"))
+    assert number(again, "error") == pytest.approx(drawn, rel=1e-5)
+    page.click("#undo")
+    settled(page)
+    assert number(page, "error") == pytest.approx(before, rel=1e-5)
+
+
+def test_a_click_drops_water(open_page):
+    """On the state and on a panel; the depth grows, so the solver's picture changes."""
+    page = open_page("#m=water&s=2&t=0", reduced_motion="reduce")
+    picture = page.locator("#truth").screenshot()
+    before = number(page, "error")
+    drag(page, [(0.5, 0.5), (0.5, 0.5)])
+    after = number(page, "error")
+    assert after != pytest.approx(before, rel=1e-6)
+    assert page.locator("#truth").screenshot() != picture
+    box = page.locator("#operator").bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.3)
+    page.wait_for_timeout(50)
+    settled(page)
+    assert number(page, "error") != pytest.approx(after, rel=1e-6)
+    again = open_page(page.evaluate("location.hash"), reduced_motion="reduce")
+    assert number(again, "error") == pytest.approx(number(page, "error"), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_the_keyboard_draws(open_page):
+    page = open_page("#m=waves&s=1")
+    before = number(page, "error")
+    page.focus("#state")
+    for key in ("ArrowRight", "ArrowRight", "Shift+ArrowUp", "Shift+ArrowUp"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(50)
+    settled(page)
+    assert number(page, "error") != pytest.approx(before, rel=1e-6)
+    assert "k=" in page.evaluate("location.hash")
+
+
+@pytest.mark.slow
+def test_a_finger_draws(open_page):
+    page = open_page("#m=water&s=2", width=420, has_touch=True, reduced_motion="reduce")
+    before = number(page, "error")
+    page.locator("#state").scroll_into_view_if_needed()
+    page.touchscreen.tap(*on_state(page, 0.3, 0.6))
+    page.wait_for_timeout(50)
+    settled(page)
+    assert number(page, "error") != pytest.approx(before, rel=1e-6)
+
+
+def test_problems_and_models_change(open_page):
+    page = open_page("#m=waves&s=4")
+    first = number(page, "error")
+    page.select_option("#model", "waves-fno")
+    settled(page)
+    assert number(page, "error") != pytest.approx(first, rel=1e-6)
+    assert page.input_value("#seed") == "4", "the state stays while the problem does"
+    page.select_option("#data", "maxwell")
+    settled(page)
+    assert "cannot be drawn" in page.inner_text("#hint")
+    assert page.is_visible("#slice-row")
+    page.select_option("#field", "3")
+    slide(page, "slice", 2)
+    assert page.inner_text("#slice-value") == "3 of 8"
+    page.select_option("#data", "mine")
+    settled(page)
+    assert page.inner_text("#truth-title") == "Truth"
+    assert page.inner_text("#solver-ms") == "–"
+    drag(page, [(0.2, 0.5), (0.5, 0.9)])
+    assert "the nearest one" in page.inner_text("#truth-words")
+
+
+@pytest.mark.slow
+def test_time_plays(open_page):
+    page = open_page("#m=water&s=2&t=0")
+    page.click("#play")
+    page.wait_for_selector("#play[aria-label=Pause]")
+    page.wait_for_selector("#play[aria-label=Play]")
+    assert page.inner_text("#time-value") == "t = 1"
+
+
+@pytest.mark.slow
+def test_the_kernel_view_shows_the_model_on_screen(open_page):
+    page = open_page("#m=water")
+    page.click("#kernel summary")
+    page.wait_for_selector("#kappa[aria-label*='layer 1']")
+    page.select_option("#layer", value="1")
+    assert "layer 2" in page.get_attribute("#kappa", "aria-label")
+    assert "6 modes of the basis usb" in page.inner_text("#kernel-words")
+    page.select_option("#data", "allen_cahn")
+    settled(page)
+    page.select_option("#model", "waves-fno")
+    page.wait_for_selector("#kernel-words:has-text('no kernels')")
+
+
+@pytest.mark.slow
+def test_what_is_wrong_in_an_address_is_left_out(open_page):
+    page = open_page("#m=nothing&b=shallow_water&s=99999999&t=77&g=99&k=!!&d=%25")
+    assert page.input_value("#model") == "water"
+    assert number(page, "error") > 0
+
+
+@pytest.mark.parametrize("width", [1400, 420])
+@pytest.mark.parametrize("model", [slow("waves"), "water", slow("light")])
+def test_no_page_is_wider_than_the_screen(open_page, width, model):
+    page = open_page(f"#m={model}", width=width)
+    page.click("#kernel summary")
+    page.wait_for_selector("#kappa[aria-label*='layer 1']")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = page.evaluate(
+        "[...document.querySelectorAll('main *')].filter((e) => e.getClientRects().length && "
+        "e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.id || e.tagName)"
+    )
+    assert outside == []
+
+
+@pytest.mark.slow
+def test_light_and_dark(open_page):
+    """As the system says, until the button is pressed."""
+    shades = {}
+    for scheme in ("light", "dark"):
+        page = open_page("#m=waves", color_scheme=scheme)
+        shades[scheme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert shades["light"] != shades["dark"]
+    page.click("#theme")
+    now = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert now == shades["light"]
+
+
+def test_everything_that_acts_has_a_name(open_page):
+    page = open_page("#m=water")
+    nameless = page.evaluate(
+        "[...document.querySelectorAll('button, input, select, canvas')].filter((e) => "
+        "e.getClientRects().length && !(e.ariaLabel || e.labels?.length || e.innerText?.trim() || "
+        "e.getAttribute('aria-labelledby'))).map((e) => e.id)"
+    )
+    assert nameless == []
+
+
+@pytest.mark.parametrize(("name", "table"), [("POSITIVE", "viridis"), ("SIGNED", "RdBu_r")])
+def test_colours_are_those_of_the_packages_pictures(name, table):
+    text = re.search(rf"const {name} = table\((.*?)\);", (STATIC / "colours.js").read_text(), re.S)
+    found = bytes.fromhex("".join(re.findall(r'"(\w+)"', text[1])))
+    expected = colormaps[table](np.arange(256), bytes=True)[:, :3]
+    np.testing.assert_array_equal(np.frombuffer(found, np.uint8).reshape(256, 3), expected)
+
+
+def test_nothing_is_fetched_from_elsewhere():
+    for path in STATIC.iterdir():
+        addresses = re.findall(r"https?://[^\s\"'`]+", path.read_text())
+        assert [a for a in addresses if "www.w3.org" not in a] == []
