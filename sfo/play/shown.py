@@ -1,15 +1,14 @@
 """The models that the playground shows: pretrained ones by name, runs by their folders."""
 
-import importlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor, nn
 
+from sfo import zoo
 from sfo.data.arrays import share_split
 from sfo.experiments.own import load_run
 from sfo.experiments.run import predict_inputs, run_arrays
@@ -72,7 +71,7 @@ def find_models(targets: Sequence[str]) -> dict[str, Shown]:
     Args:
         targets: Names of pretrained models, folders of runs, and folders that hold such.
     """
-    known = pretrained_names()
+    known = zoo.names()
     found: list[Shown] = []
     for target in targets or known:
         path = Path(target)
@@ -103,33 +102,21 @@ def find_models(targets: Sequence[str]) -> dict[str, Shown]:
     return models
 
 
-def pretrained_names() -> list[str]:
-    """The pretrained models of this package."""
-    try:
-        return list(importlib.import_module("sfo.zoo").names())
-    except ModuleNotFoundError:
-        return []
-
-
 def _pretrained(name: str) -> Shown:
-    zoo = importlib.import_module("sfo.zoo")
     card = zoo.card(name)
-    benchmark = card.get("benchmark", name)
-    title = BENCHMARKS[benchmark].title
+    experiment = Experiment(**card["experiment"])
+    data = experiment.data.benchmark
 
     def load() -> Parts:
-        experiment = Experiment.of(benchmark, scale=card.get("scale", "desk"))
-        model = importlib.import_module("sfo").load_pretrained(name).eval()
         shape = benchmark_shape(experiment)
-        return Parts(model, shape, solver_source(experiment, shape), _card_words(card))
+        words = (
+            f"Pretrained on {card['train_samples']:,} samples. "
+            f"Test error {card['test_error_percent']:.2g} %."
+        )
+        return Parts(zoo.load_pretrained(name), shape, solver_source(experiment, shape), words)
 
-    return Shown(name, "SFO, pretrained", benchmark, title, load)
-
-
-def _card_words(card: dict[str, Any]) -> str:
-    error = card.get("test_error", card.get("error"))
-    measured = f" Test error {100 * error:.3g} %." if isinstance(error, float) else ""
-    return f"Pretrained, part of the package.{measured}"
+    title = f"{experiment.model.name.upper()}, pretrained"
+    return Shown(name, title, data, BENCHMARKS[data].title, load)
 
 
 def _run(path: Path) -> Shown:

@@ -192,3 +192,15 @@ def test_memory_forgets_what_was_used_longest_ago():
     assert (made, memory.size) == (["c", "b"], 8)
     assert memory.get(("a",), lambda: "new", lambda _: 40) == "new"
     assert memory.size == 8, "what never fits is not kept"
+
+
+def test_a_pretrained_model_is_near_the_solver_on_a_state_of_no_training_set():
+    """Also on a finer grid than its own."""
+    service = Service(find_models(["allen_cahn"]))
+    about = service.about("allen_cahn")
+    for grid in (about["home"], about["home"] + 1):
+        guess, truth = (
+            ask("allen_cahn", Case(3), grid).fields for ask in (service.predict, service.solve)
+        )
+        assert float((guess - truth).norm() / truth.norm()) < 0.02
+    assert set(find_models([])) >= {"allen_cahn"}
