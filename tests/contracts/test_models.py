@@ -94,12 +94,18 @@ def test_takes_a_step_on_every_benchmark(name, benchmark):
     assert 2e-4 < float(before.detach() - after) < 1.3e-3
 
 
+@pytest.fixture(scope="session")
+def smoke_data(tmp_path_factory):
+    """Where the smoke data of all benchmarks lie, each made once."""
+    return tmp_path_factory.mktemp("smoke_data")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", BENCHMARKS.names())
 @pytest.mark.parametrize("name", NAMES)
-def test_trains_on_every_benchmark(name, benchmark, tmp_path, monkeypatch):
+def test_trains_on_every_benchmark(name, benchmark, smoke_data, tmp_path, monkeypatch):
     """From data to a Record at the smoke scale, by our settings; PINO without its equation."""
-    monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("SFO_DATA", str(smoke_data))
     train = dict(physics=0.0, initial=0.0, epochs=1)
     experiment = Experiment.of(benchmark, name, scale="smoke", preset="recommended", train=train)
     record = run(experiment, tmp_path / "run", cost=False, picture=False)
