@@ -87,6 +87,7 @@ def show(
     For example:
     $ sfo show allen_cahn --scale desk --samples 6
     $ sfo show data.hdf5
+    $ sfo show mine.npz
     $ sfo show runs/ac
 
     Args:

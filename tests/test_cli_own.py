@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -60,6 +61,21 @@ def test_evaluate_agrees_with_the_record(run, tmp_path, capsys):
     assert "1 samples of moved, 16 points" in capsys.readouterr().out
 
 
+def test_evaluate_on_every_second_point(run, tmp_path, capsys):
+    """`--grid` takes fewer of the points, with the same result as a file that holds only those."""
+    main(f"evaluate {run} --grid 8 --split all --json-out {tmp_path}/a.json".split())
+    assert "12 all samples of burgers_data, 8 points" in capsys.readouterr().out
+    with np.load(run.parent / "burgers.npz") as file:
+        np.savez(tmp_path / "coarse.npz", a=file["a"][..., ::2], u=file["u"][..., ::2])
+    main(f"evaluate {run} --data {tmp_path}/coarse.npz --json-out {tmp_path}/b.json".split())
+    one, other = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert one == other
+    assert "must divide the 16 points that there are, got 5; possible: 16, 8, 4" in refusal(
+        f"evaluate {run} --grid 5", capsys
+    )
+    assert "must divide the 16 points" in refusal(f"evaluate {run} --grid 32", capsys)
+
+
 def test_predict_and_its_picture(run, tmp_path, capsys):
     a = np.load(run.parent / "burgers.npz")["a"]
     np.save(tmp_path / "a.npy", a[:2])
@@ -73,6 +89,27 @@ def test_predict_and_its_picture(run, tmp_path, capsys):
     a[1, 0, 3] = np.nan
     np.save(tmp_path / "nan.npy", a)
     assert "Sample 1 of `a` holds NaN" in refusal(f"predict {run} {tmp_path}/nan.npy", capsys)
+
+
+@pytest.mark.parametrize("n_dim", [1, 2, 3])
+def test_show_data_of_your_own(n_dim, tmp_path, capsys):
+    """Inputs beside solutions: what is drawn is in the file."""
+    shape = (5, 6, 7)[:n_dim]
+    a = np.random.default_rng(0).normal(size=(6, 2, *shape))
+    np.savez(tmp_path / "mine.npz", a=a, u=a[:, :1])
+    with h5py.File(tmp_path / "mine.hdf5", "w") as file:
+        file["a"], file["u"] = a, a[:, :1]
+    pictures = []
+    for name in ("mine.npz", "mine.hdf5"):
+        main(f"show {tmp_path}/{name} --samples 2 --out {tmp_path}/pictures/{name}.png".split())
+        points = " × ".join(map(str, shape))
+        text = capsys.readouterr().out
+        assert text.startswith(f"mine: 6 samples, a1, a2 → u, {points} points\nPicture: ")
+        pictures.append((tmp_path / "pictures" / f"{name}.png").read_bytes())
+    assert pictures[0] == pictures[1]
+    assert "`samples` must be at least 1" in refusal(
+        f"show {tmp_path}/mine.npz --samples 0", capsys
+    )
 
 
 def test_show(run, capsys):
@@ -132,7 +169,7 @@ def test_options_that_do_not_go_together(run, capsys):
     assert "are for data of your own" in refusal("train --periodic", capsys)
     assert "pass its own --data" in refusal(f"train --config {run}/experiment.json", capsys)
     assert "holds a run already" in refusal(f"train --data {data} --out {run}", capsys)
-    assert "are for benchmarks" in refusal(f"evaluate {run} --grid 8", capsys)
+    assert "`file` is for benchmarks" in refusal(f"evaluate {run} --file x.hdf5", capsys)
 
 
 def test_what_this_machine_does_not_have(run, tmp_path, capsys):
@@ -159,8 +196,6 @@ def test_a_configuration_is_changed_by_other_options(run, tmp_path):
 
 def test_a_file_of_no_benchmark_does_not_train_under_its_name(tmp_path, capsys):
     """A PDEBench-like file of another equation is data of one's own, or nothing."""
-    import h5py
-
     with h5py.File(tmp_path / "waves.hdf5", "w") as file:
         file["tensor"] = np.random.default_rng(0).normal(size=(8, 3, 16)).astype("f4")
         file["x-coordinate"], file["t-coordinate"] = np.arange(16) / 16, np.arange(3.0)

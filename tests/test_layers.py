@@ -19,6 +19,7 @@ CORE = {
     "files",
     "grid",
     "machine",
+    "memory",
     "plugins",
     "registry",
     "shapes",

@@ -27,13 +27,8 @@ def show(
         picture = out or Path("runs") / f"{target}.png"
         show_benchmark(target, scale=scale, samples=samples, seed=seed, out=picture, **options)
     elif path.is_file():
-        from sfo.data.load import load_file
-        from sfo.files import save_figure
-        from sfo.plot.fields import picture as draw
-
-        file = load_file(path)
         picture = out or Path("runs") / f"{path.stem}.png"
-        save_figure(draw(file[: min(samples, len(file))]), picture)
+        show_file(path, samples, picture)
     elif path.exists():
         raise ValueError(f"{path} is a folder, but not a run: it has no experiment.json.")
     else:
@@ -42,6 +37,33 @@ def show(
             f"{', '.join(BENCHMARKS.names())}."
         )
     print(f"Picture: {picture}")
+
+
+def show_file(path: Path, samples: int, picture: Path) -> None:
+    """Draw the first samples of a data file: trajectories, or inputs beside their solutions."""
+    from sfo.data.sources import holds_arrays, open_data
+    from sfo.files import save_figure
+
+    if samples < 1:
+        raise ValueError(f"`samples` must be at least 1, got {samples}.")
+    if holds_arrays(path):
+        from sfo.plot.answers import answer_figure
+
+        data = open_data(path)
+        first = list(range(min(samples, len(data))))
+        a, u = data.a[first].numpy(), data.u[first].numpy()
+        meaning = data.grid, data.times, data.names, data.inputs
+        figure = answer_figure(a, u, *meaning, word="solution")
+        points = " × ".join(map(str, data.grid.shape))
+        channels = f"{', '.join(data.inputs)} → {', '.join(data.names)}"
+        print(f"{data.name}: {len(data)} samples, {channels}, {points} points")
+    else:
+        from sfo.data.load import load_file
+        from sfo.plot.fields import picture as draw
+
+        file = load_file(path)
+        figure = draw(file[: min(samples, len(file))], samples)
+    save_figure(figure, picture)
 
 
 def show_run(path: Path) -> None:

@@ -20,6 +20,8 @@ from sfo.models.build import Preset
 from sfo.training.config import Experiment, TrainConfig
 from sfo.training.folder import new_folder
 
+DRAWN = 4
+"""Samples in the picture of a prediction."""
 RunPath = Annotated[Path, tyro.conf.Positional]
 
 
@@ -233,6 +235,8 @@ def predict(
     print(f"{tuple(a.shape)} → {tuple(u.shape)}: {out}")
     if picture is not None:
         shape = RunFolder(run).data_shape()
+        if a.ndim == shape.grid.n_dim + 2:
+            a, u = a[:DRAWN], u[:DRAWN]
         figure = answer_figure(a, u, shape.grid, shape.times, shape.names, shape.inputs)
         save_figure(figure, picture)
         print(f"Picture: {picture}")

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -108,6 +108,16 @@ class Arrays:
                 digest.update(chunk.contiguous().numpy().astype("<f4", copy=False).data)
                 first += len(chunk)
         return digest.hexdigest()
+
+    def subsample(self, stride: int) -> "Arrays":
+        """Every `stride`-th point along each axis, read as samples are asked for."""
+        grid = self.grid.subsample(stride)
+        space: tuple[Any, ...] = (..., *(slice(None, None, stride),) * grid.n_dim)
+
+        def thinned(rows: Rows) -> Rows:
+            return Rows((*rows.shape[:2], *grid.shape), lambda ids: rows[ids][space])
+
+        return replace(self, a=thinned(self.a), u=thinned(self.u), grid=grid)
 
     def pairs(self, split: Split, part: Part) -> Pairs:
         """One part of the samples, read as they are asked for."""

@@ -67,6 +67,15 @@ def open_data(
     return _trajectories(path, n_input, known)
 
 
+def holds_arrays(path: str | os.PathLike[str]) -> bool:
+    """Whether `open_data` reads a file as inputs and solutions; else it holds trajectories."""
+    path = Path(path)
+    if path.suffix == ".npz" or not h5py.is_hdf5(path):
+        return path.suffix == ".npz"
+    with h5py.File(path, "r") as file:
+        return ("a" in file and "u" in file) or is_well(file)
+
+
 def own_name(path: Path | None, name: str | None) -> str:
     """What data are called: never as a benchmark is."""
     if name is None:

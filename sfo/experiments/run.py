@@ -212,35 +212,50 @@ def evaluate_run(
     Args:
         path: The run's folder.
         points: Evaluate on a grid of so many points along each axis: fewer of the stored
-            points, or more of the solver's, solved again from the same seeds.
+            points, or more of the solver's, solved again from the same seeds. Of data of the
+            user's own, fewer of their points.
         file: Evaluate on the samples of a data file.
+        data: Evaluate on other data of the user's own.
         part: Which samples; of a file, "all" unless it is split.
     """
     folder = RunFolder(path)
     experiment = folder.experiment()
     if data is not None or experiment.data.arrays is not None:
-        if points is not None or file is not None:
+        if file is not None:
             raise ValueError(
-                "`grid` and `file` are for benchmarks; of data of your own on another grid, pass "
-                "the arrays with --data."
+                f"`file` is for benchmarks, got {file}; pass data of your own with --data."
             )
-        pairs = own_pairs(folder, experiment, data, part)
+        pairs = own_pairs(folder, experiment, data, part, points)
     else:
         pairs = run_pairs(experiment, points=points, file=file, part=part)
     return evaluate_pairs(load_best(folder), pairs), pairs
 
 
 def own_pairs(
-    folder: RunFolder, experiment: Experiment, data: str | os.PathLike[str] | None, part: Part
+    folder: RunFolder,
+    experiment: Experiment,
+    data: str | os.PathLike[str] | None,
+    part: Part,
+    points: int | None = None,
 ) -> Pairs:
     """Pairs of the user's own: one part of the run's data, or all samples of other data."""
     known = experiment.data.arrays
+    arrays: Arrays | None
     if data is None:
-        return load_pairs(experiment, part, arrays=run_arrays(folder, experiment))
-    n_input = experiment.train.rollout or 1
-    arrays = described(open_data(data, n_input=n_input), folder.data_shape())
-    digest = arrays.check()
-    if known is not None and digest == known.sha256:
+        arrays = run_arrays(folder, experiment)
+        is_known = True
+    else:
+        n_input = experiment.train.rollout or 1
+        arrays = described(open_data(data, n_input=n_input), folder.data_shape())
+        digest = arrays.check()
+        is_known = known is not None and digest == known.sha256
+    assert arrays is not None
+    if points is not None:
+        stride = _stride(arrays.grid.shape[0], points)
+        for n in arrays.grid.shape:
+            _stride(n, n // stride)
+        arrays = arrays.subsample(stride)
+    if is_known:
         return load_pairs(experiment, part, arrays=arrays)
     everything = tuple(range(len(arrays)))
     return arrays.pairs(Split("default", everything, (), ()), "all")

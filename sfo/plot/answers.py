@@ -8,8 +8,6 @@ from matplotlib.figure import Figure
 
 from sfo.grid import Grid
 
-AT_MOST = 4
-
 
 def answer_figure(
     a: np.ndarray,
@@ -18,6 +16,7 @@ def answer_figure(
     times: Sequence[float],
     names: Sequence[str],
     inputs: Sequence[str],
+    word: str = "prediction",
 ) -> Figure:
     """The first channel of some inputs, and the first field of their predictions.
 
@@ -31,16 +30,17 @@ def answer_figure(
         times: Times of u's frames.
         names: Names of u's fields.
         inputs: Names of a's fields.
+        word: Word for u in the titles.
     """
     if a.ndim == grid.n_dim + 1:
         a, u = a[None], u[None]
-    rows = min(AT_MOST, len(a))
+    rows = len(a)
     figure = Figure(figsize=(7, 2.4 * rows), layout="constrained")
     panels = figure.subplots(rows, 2, squeeze=False)
     for row, (left, right) in enumerate(panels):
         frames = u[row, : len(times)]
         _draw(left, a[row, :1], f"sample {row}: input {inputs[0]}", grid)
-        title = f"prediction {names[0]}"
+        title = f"{word} {names[0]}"
         if grid.n_dim > 1 and len(times) > 1:
             title += f" at t = {times[-1]:.3g}"
         _draw(right, frames if grid.n_dim == 1 else frames[-1:], title, grid, times)

@@ -18,7 +18,7 @@ from sfo.files import json_sha256
 from sfo.models.build import Preset
 from sfo.models.presets import has_paper, paper_settings
 from sfo.registry import BENCHMARKS, MODELS
-from sfo.training.physics import check_physics
+from sfo.training.physics import check_frames, check_initial, check_physics
 from sfo.training.protocols import PINO_WEIGHTS, protocol
 from sfo.training.settings import check_settings
 from sfo.training.strict import Config, ConfigError, plain
@@ -232,6 +232,11 @@ class Experiment(Config):
                     f"have, got {self.train.physics}; use physics=0."
                 )
             check_physics(BENCHMARKS[self.data.benchmark])
+            if self.data.file is None:
+                kind = BENCHMARKS[self.data.benchmark]
+                check_frames(len(kind.times(kind.scale(self.data.scale))[:: self.data.time_stride]))
+        if self.train.initial:
+            check_initial(self.data.arrays or BENCHMARKS[self.data.benchmark])
         return self
 
     @classmethod

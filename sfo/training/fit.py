@@ -13,6 +13,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
 from sfo.data.pairs import Pairs
+from sfo.memory import check_training_fits
 from sfo.training import checkpoint
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
@@ -114,6 +115,8 @@ def fit(
         warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)
         stop = stack.enter_context(StopRequest())
         model = build(experiment, DataShape.of(train), train)
+        if fabric.device.type == "cpu" and strategy != "fsdp":
+            check_training_fits(model)
         loop = Loop(fabric, experiment, folder, model, train, validation, stop, progress)
         if goes_on:
             loop.restore()

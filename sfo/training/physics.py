@@ -15,7 +15,14 @@ from sfo.pdes.residual import Frames, time_derivative
 from sfo.registry import BENCHMARKS
 from sfo.shapes import Field
 
-__all__ = ["PhysicsLoss", "check_physics", "initial_loss", "miss", "time_derivative"]
+__all__ = [
+    "PhysicsLoss",
+    "check_frames",
+    "check_physics",
+    "initial_loss",
+    "miss",
+    "time_derivative",
+]
 
 
 class PhysicsLoss:
@@ -70,11 +77,7 @@ class PhysicsLoss:
 
     def __init__(self, benchmark: Benchmark, train: Pairs, samples: int = 16) -> None:
         check_physics(benchmark, train.names)
-        if train.n_times < 3:
-            raise ValueError(
-                f"The residual needs at least 3 frames, got {train.n_times}; take a smaller "
-                "`time_stride`, or train with physics=0."
-            )
+        check_frames(train.n_times)
         self.pde: Any = benchmark.pde  # type: ignore[attr-defined]
         self.pairs = train
         self.size = self._measure(train[:samples])
@@ -147,14 +150,41 @@ def check_physics(benchmark: Benchmark, names: tuple[str, ...] | None = None) ->
     # A variant as it was published may hold fewer fields than its equation has.
     stated = BENCHMARKS[benchmark.paper_name] if benchmark.paper_name else benchmark
     pde = getattr(stated, "pde", None)
+    if pde is None:
+        raise ValueError(
+            f"The benchmark {benchmark.name} has no equation `pde` whose residual could be in the "
+            "loss; train with physics=0."
+        )
     _check_residual(pde)
-    needed = pde.names  # type: ignore[union-attr]
+    needed = pde.names
     if names != needed:
         missing = ", ".join(name for name in needed if name not in names)
         raise ValueError(
             f"The residual of {stated.name} needs the fields {', '.join(needed)}, got "
             f"{', '.join(names)}: {missing} are not among the outputs of {benchmark.name}. Train "
             f"with physics=0, or on {stated.name} as the equation states it."
+        )
+
+
+def check_initial(data: Any) -> None:
+    """Refuse a loss of the first frames for data whose input has none of the solution's fields.
+
+    Args:
+        data: Anything with `names` and `inputs`, such as a benchmark.
+    """
+    if not set(data.names) & set(data.inputs):
+        raise ValueError(
+            "`initial` needs an input field that is also a field of the solution, got the inputs "
+            f"{', '.join(data.inputs)} and the solution {', '.join(data.names)}; use initial=0."
+        )
+
+
+def check_frames(n_times: int) -> None:
+    """Refuse data with too few frames for a difference in time."""
+    if n_times < 3:
+        raise ValueError(
+            f"The residual needs at least 3 frames, got {n_times}; take a smaller `time_stride`, "
+            "or train with physics=0."
         )
 
 

@@ -13,6 +13,7 @@ from sfo.data.load import file_pairs, load_benchmark, load_file
 from sfo.data.pairs import Pairs, Part
 from sfo.data.rows import Rows, array_rows, channel_moments
 from sfo.grid import Grid
+from sfo.memory import build_within_memory
 from sfo.models.build import build_model
 from sfo.registry import BENCHMARKS
 from sfo.training.config import ArraysConfig, Experiment
@@ -198,30 +199,34 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
                 f"and {shape.static} static ones, got {shape.in_channels} channels, which are "
                 f"{', '.join(shape.inputs)}."
             )
+
+    def make() -> nn.Module:
+        torch.manual_seed(experiment.seed)
+        return build_model(
+            experiment.model.name,
+            experiment.data.paper_name,
+            preset=experiment.model.preset,
+            in_channels=in_channels,
+            out_channels=out_channels,
+            n_dim=shape.grid.n_dim,
+            train_shape=shape.grid.shape,
+            out_fields=fields,
+            carried=shape.carried(rollout) if sizes is None else sizes.carried,
+            periodic=shape.grid.periodic,
+            **experiment.model.settings,
+        )
+
     # The caller's random numbers are left alone.
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(experiment.seed)
         try:
-            model: nn.Module = build_model(
-                experiment.model.name,
-                experiment.data.paper_name,
-                preset=experiment.model.preset,
-                in_channels=in_channels,
-                out_channels=out_channels,
-                n_dim=shape.grid.n_dim,
-                train_shape=shape.grid.shape,
-                out_fields=fields,
-                carried=shape.carried(rollout) if sizes is None else sizes.carried,
-                periodic=shape.grid.periodic,
-                **experiment.model.settings,
-            )
+            model = build_within_memory(make)
         except (RuntimeError, MemoryError) as error:
             if "allocate" not in str(error) and not isinstance(error, MemoryError):
                 raise
             reason = str(error).strip().splitlines()[0]
             raise ValueError(
                 f"The model {experiment.model.name} does not fit into memory with the settings "
-                f"{experiment.model.settings}; make it smaller. torch says: {reason}"
+                f"{experiment.model.settings}; make it smaller. {reason}"
             ) from error
     if sizes is not None and experiment.train.normaliser is None:
         model.standardise_by(sizes.mean, sizes.deviation, sizes.scale)  # type: ignore[operator]

@@ -1,6 +1,7 @@
 """What every registered model promises."""
 
 from inspect import signature
+from resource import RUSAGE_SELF, getrusage
 
 import pytest
 import torch
@@ -126,6 +127,23 @@ def test_presets_fit_coarse_grids(name, preset):
 def test_a_dimension_that_a_model_does_not_have(name):
     with pytest.raises(ValueError, match=r"^`n_dim` must be 1, 2 or 3( with .*)?, got 4"):
         build_model(name, preset="default", in_channels=1, out_channels=1, n_dim=4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_oversized_model_is_refused_before_it_is_allocated(name):
+    """A million channels: terabytes, of which none is asked for."""
+    experiment = Experiment.of(
+        "shallow_water",
+        name,
+        scale="smoke",
+        preset="default",
+        settings=dict(hidden_channels=10**6),
+        train=dict(physics=0.0, initial=0.0),
+    )
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=f"The model {name} does not fit into memory .* TB, and"):
+        build(experiment, data_shape(experiment))
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,5 +1,6 @@
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from small_runs import small
@@ -140,3 +141,36 @@ def test_the_papers_protocol():
     assert sizes["shallow_water"] == sizes["shallow_water_rdb"] == (200, 10)
     assert sizes["maxwell"] == (500, 1)
     assert protocol("maxwell", "desk")["batch_size"] == 1
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "model", "changes", "sentence"),
+    [
+        ("darcy", "pino", {}, "No residual is known for the equation Darcy"),
+        ("darcy", "pino", dict(physics=0.0), "`initial` needs an input field that is also"),
+        ("darcy", "sfo", dict(initial=0.1), "`initial` needs an input field that is also"),
+        ("shallow_water_rdb", "pino", {}, "u, v are not among the outputs of shallow_water_rdb"),
+    ],
+)
+def test_losses_that_the_data_cannot_have_are_refused_before_they_are_made(
+    benchmark, model, changes, sentence
+):
+    with pytest.raises(ValueError, match=sentence):
+        Experiment.of(benchmark, model, scale="smoke", train=changes)
+
+
+def test_a_residual_of_two_frames_is_refused_before_there_is_one():
+    """Eleven frames at the smoke scale, of which every fifth leaves three and every tenth two."""
+    Experiment.of("allen_cahn", "pino", scale="smoke", data=dict(time_stride=5))
+    with pytest.raises(ValueError, match="needs at least 3 frames, got 2"):
+        Experiment.of("allen_cahn", "pino", scale="smoke", data=dict(time_stride=10))
+
+
+def test_a_benchmark_without_an_equation_has_no_residual(monkeypatch):
+    """As that of a plugin, which says how to solve it and nothing else."""
+    monkeypatch.setattr(BENCHMARKS, "_entries", dict(BENCHMARKS._entries))
+    solved = SimpleNamespace(name="mine", paper_name=None, names=("u",), inputs=("u",))
+    solved.with_options = lambda: solved
+    BENCHMARKS.register("mine")(solved)
+    with pytest.raises(ValueError, match="The benchmark mine has no equation `pde`"):
+        Experiment.of("mine", "pino", scale="smoke")
