@@ -1,7 +1,7 @@
 """What every operator here has in common: its interface, its input checks, and its frame."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,6 +47,7 @@ class Operator(Pretrained, nn.Module):
         self.components = components
         self.units: Units | None = None
         """Of the data, for a model that was trained on normalised ones; None: as they are."""
+        self.check_options = True
 
     def operate(self, a: Field) -> Field:
         """u for input that has been checked, one component at a time."""
@@ -63,6 +64,29 @@ class Operator(Pretrained, nn.Module):
         u = self.operate(a.reshape(samples * self.components, -1, *a.shape[2:]))
         u = u.reshape(samples, -1, *u.shape[2:])
         return u if self.units is None else self.units.from_model(u)
+
+    def load_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        strict: bool = True,
+        assign: bool = False,
+        *,
+        check_options: bool = True,
+    ) -> Any:
+        """Load weights, as every module of torch does.
+
+        Args:
+            state_dict: The weights.
+            strict: Whether names must be the same.
+            assign: Whether to take the tensors themselves instead of their numbers.
+            check_options: Whether to refuse weights that say they were trained with other options,
+                such as another basis or boundary, under which they are another map.
+        """
+        self.check_options = check_options
+        try:
+            return super().load_state_dict(state_dict, strict=strict, assign=assign)
+        finally:
+            self.check_options = True
 
     @classmethod
     def from_paper(cls, benchmark: str, **overrides: Any) -> "Self":

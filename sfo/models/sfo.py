@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, cast
 
-import torch
 from torch import Tensor, nn
 
 from sfo.checks import check_at_least, check_choice
@@ -22,6 +21,7 @@ from sfo.models.kernel_modes import (
     Transfer,
     Transform,
 )
+from sfo.models.kernel_state import kernel_state, restore_kernel_state
 from sfo.models.operator import LayeredOperator, split_components
 from sfo.models.pointwise import Pointwise
 from sfo.models.standardise import Standardise
@@ -388,8 +388,8 @@ class SFO(LayeredOperator):
         return [cast(SFOLayer, layer).kernel for layer in self.layers]
 
     def get_extra_state(self) -> Tensor:
-        """The training grid belongs to the weights: without it another grid means another map."""
-        return torch.tensor(self.modes.train_shape or (), dtype=torch.int64)
+        """Training grid and options belong to the weights: with others they are another map."""
+        return kernel_state(self.modes)
 
     def set_extra_state(self, state: Tensor) -> None:
-        self.modes.train_shape = tuple(state.tolist()) or None
+        restore_kernel_state(self.modes, state, check=self.check_options)

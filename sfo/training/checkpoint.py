@@ -152,7 +152,12 @@ def check_shapes(state: Any, template: Any) -> None:
         sfo.training.tree.CheckpointError: 'bias' has shape (3,), but (4,) is needed: ...
     """
     shapes, needed = (
-        {name: tuple(tensor.shape) for name, tensor in flatten(tree)[0].items()}
+        {
+            name: tuple(tensor.shape)
+            for name, tensor in flatten(tree)[0].items()
+            # What a module keeps besides weights is its own matter, in any shape.
+            if not name.endswith("_extra_state")
+        }
         for tree in (state, template)
     )
     for name in [*needed, *shapes]:
