@@ -11,7 +11,7 @@ from rich.console import Console
 
 import sfo
 from sfo import plugins, zoo
-from sfo.commands import data, playing, pretraining, studies, training
+from sfo.commands import data, exporting, playing, pretraining, studies, training
 from sfo.data.benchmarks import ScaleName
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
@@ -145,6 +145,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "resume": training.resume,
     "evaluate": training.evaluate,
     "predict": training.predict,
+    "export": exporting.export,
     "pretrain": pretraining.pretrain,
     "play": playing.play,
     "reproduce": studies.reproduce,

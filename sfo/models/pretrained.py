@@ -50,7 +50,7 @@ class Pretrained:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         former = _former_weights(folder)
-        weights = save_safetensors({k: _real(v) for k, v in self.state_dict().items()})
+        weights = weight_bytes(self)
         digest = sha256(weights)
         name = f"weights-{digest[:16]}.safetensors"
         config = {
@@ -125,6 +125,11 @@ class Pretrained:
                 f"{folder} does not describe a {model_class.__name__} of this version: {reason}"
             ) from None
         return model
+
+
+def weight_bytes(model: nn.Module) -> bytes:
+    """The state of a model as a safetensors file, whose SHA-256 names its weights."""
+    return save_safetensors({k: _real(v) for k, v in model.state_dict().items()})
 
 
 def model_name(model_class: type) -> str:

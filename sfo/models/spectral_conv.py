@@ -68,7 +68,7 @@ class FourierModes:
     def analyse(self, v: Field, kept: Kept) -> Coefficients:
         """v̂(k) at the kept frequencies."""
         batch, channels, *shape = v.shape
-        if max(self.n_modes) > MATRIX_MODES:
+        if self._by_fft:
             return _analyse_by_fft(v, kept)
         x = v @ self._matrix(_analysis, shape[-1], kept[-1], v, last=True).T
         for axis in reversed(range(len(shape) - 1)):
@@ -78,7 +78,7 @@ class FourierModes:
 
     def synthesise(self, v_hat: Coefficients, kept: Kept, shape: Sequence[int]) -> Field:
         """The real field on a grid that has these coefficients, and no others."""
-        if max(self.n_modes) > MATRIX_MODES:
+        if self._by_fft:
             return _synthesise_by_fft(v_hat, kept, shape)
         x = v_hat
         for axis, n in enumerate(shape[:-1]):
@@ -86,6 +86,11 @@ class FourierModes:
             x = left_multiply(matrix, x, _count(kept[axis + 1 :]))
         x = x.reshape(*v_hat.shape[:2], *shape[:-1], 2 * len(kept[-1]))
         return x @ self._matrix(_synthesis, shape[-1], kept[-1], v_hat, last=True).T
+
+    @property
+    def _by_fft(self) -> bool:
+        # What is exported must run where there is no FFT.
+        return max(self.n_modes) > MATRIX_MODES and not torch.compiler.is_exporting()
 
     def _matrix(
         self,
