@@ -44,7 +44,7 @@ def generate(
 
     benchmark = BENCHMARKS[name].with_options(**parse_options(option))
     path = out or benchmark_path(benchmark, scale, samples, seed)
-    with late_bar(benchmark.title, "{task.completed:.0f}/{task.total} samples") as bar:
+    with ProgressBar(benchmark.title, "{task.completed:.0f}/{task.total} samples") as bar:
         make(
             benchmark,
             path,
@@ -70,7 +70,7 @@ def download(name: Name, out: Path = Path("data"), address: str | None = None) -
     """
     from sfo.data.download import download as fetch
 
-    with late_bar(name, "{task.percentage:.1f} %") as bar:
+    with ProgressBar(name, "{task.percentage:.1f} %") as bar:
         path = fetch(name, out, address=address, progress=bar.update)
     print(f"{name}: {path}")
 
@@ -87,7 +87,7 @@ def doctor(file: Annotated[Path, tyro.conf.Positional]) -> None:
     """
     from sfo.data.doctor import examine
 
-    with late_bar(file.name, "{task.completed:.0f}/{task.total} samples") as bar:
+    with ProgressBar(file.name, "{task.completed:.0f}/{task.total} samples") as bar:
         report = examine(file, progress=bar.update)
     print(report)
     if report.problems:
@@ -113,7 +113,7 @@ def parse_options(options: list[str]) -> dict[str, Any]:
     return values
 
 
-class late_bar:
+class ProgressBar:
     """A progress bar that appears when there is progress, so that errors come alone."""
 
     def __init__(self, title: str, count: str) -> None:
@@ -126,7 +126,7 @@ class late_bar:
         self.progress = Progress(*columns, console=plain_console(stderr=True), transient=True)
         self.task = self.progress.add_task(title, total=None)
 
-    def __enter__(self) -> "late_bar":
+    def __enter__(self) -> "ProgressBar":
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -18,7 +18,7 @@ from sfo.training.config import Experiment
 if TYPE_CHECKING:
     from sfo.experiments.reproduction import Reproduction, RunSeconds
     from sfo.experiments.results import Results
-    from sfo.experiments.runner import Progress
+    from sfo.experiments.runner import RunnerState
     from sfo.experiments.study import Cell, Study
 
 Names = Annotated[list[str], tyro.conf.Positional]
@@ -159,7 +159,7 @@ class Display:
     def __exit__(self, *exception: object) -> None:
         self.live.stop()
 
-    def update(self, state: "Progress") -> None:
+    def update(self, state: "RunnerState") -> None:
         """Draw it again, at most twice a second."""
         if not self.console.is_terminal:
             for name, seconds in state.seconds.items():
@@ -173,7 +173,7 @@ class Display:
             tables = [self._table(study, cells, state) for study, cells in self.tables]
             self.live.update(Group(*tables, self._summary(state)))
 
-    def _summary(self, state: "Progress") -> str:
+    def _summary(self, state: "RunnerState") -> str:
         """How many runs, and how much time is left: as expected, corrected by what was needed."""
         from sfo.experiments.selection import runs_after_trials
 
@@ -188,7 +188,7 @@ class Display:
         count = len(runs) + len(state.step)
         return f"{len(state.seconds)} runs done now, {len(state.step)} at work, {count} to do{rest}"
 
-    def _table(self, study: "Study", cells: "Sequence[Cell]", state: "Progress") -> Table:
+    def _table(self, study: "Study", cells: "Sequence[Cell]", state: "RunnerState") -> Table:
         from sfo.experiments.study import columns, rows
 
         table = Table("", *columns(cells), title=study.title)
@@ -201,7 +201,7 @@ class Display:
             table.add_row(row, *texts)
         return table
 
-    def _text(self, cell: "Cell", state: "Progress") -> str:
+    def _text(self, cell: "Cell", state: "RunnerState") -> str:
         """Mean of the seeds that are done, and how far the one at work is."""
         from sfo.experiments.results import name
 

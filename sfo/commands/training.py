@@ -15,7 +15,7 @@ from sfo.commands.choosing import Chosen, choose
 from sfo.commands.console import plain_console
 from sfo.commands.data import Options, parse_options
 from sfo.data.benchmarks import ScaleName
-from sfo.data.pairs import Part, Scheme
+from sfo.data.pairs import Scheme, SplitName
 from sfo.models.build import Preset
 from sfo.training.config import Experiment, TrainConfig
 from sfo.training.folder import new_folder
@@ -171,7 +171,7 @@ def evaluate(
     grid: int | None = None,
     file: Path | None = None,
     data: Path | None = None,
-    split: Part = "test",
+    split: SplitName = "test",
     json_out: Path | None = None,
 ) -> None:
     """Print the errors of a run's best model, by every definition in use.
@@ -193,7 +193,7 @@ def evaluate(
     from sfo.experiments.run import evaluate_run
     from sfo.files import replacing
 
-    errors, pairs = evaluate_run(run, points=grid, file=file, data=data, part=split)
+    errors, pairs = evaluate_run(run, points=grid, file=file, data=data, split=split)
     shape = " × ".join(map(str, pairs.grid.shape))
     which = "" if data is not None else f"{split} "
     print_errors(errors, f"{run}: {len(pairs)} {which}samples of {pairs.benchmark}, {shape} points")

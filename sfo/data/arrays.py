@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
-from sfo.data.pairs import Pairs, Part, Split
+from sfo.data.pairs import Pairs, Split, SplitName
 from sfo.data.rows import Rows, array_rows
 from sfo.grid import Grid
 
@@ -119,9 +119,9 @@ class Arrays:
 
         return replace(self, a=thinned(self.a), u=thinned(self.u), grid=grid)
 
-    def pairs(self, split: Split, part: Part) -> Pairs:
-        """One part of the samples, read as they are asked for."""
-        ids = split.ids(part)
+    def pairs(self, split: Split, name: SplitName) -> Pairs:
+        """One split of the samples, read as they are asked for."""
+        ids = split.ids(name)
         return Pairs(
             # What is done with them is what `Rows` have in common with tensors.
             cast(Tensor, self.a.select(ids)),
@@ -135,13 +135,13 @@ class Arrays:
         )
 
 
-def share_split(n_samples: int, validation: float = 0.1) -> Split:
+def split_by_share(n_samples: int, validation: float = 0.1) -> Split:
     """A share of the samples selects the best epoch, as many are reported, the others train.
 
     Which ones is decided once and for all by their number.
 
     Example:
-        >>> split = share_split(20, validation=0.1)
+        >>> split = split_by_share(20, validation=0.1)
         >>> len(split.train), len(split.validation), len(split.test)
         (16, 2, 2)
     """

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from sfo.data.published import PUBLISHED, PublishedFile
 from sfo.files import lock_path, move_into_place, resolved
 
-Progress = Callable[[int, int | None], None]
+ByteProgress = Callable[[int, int | None], None]
 
 
 class DownloadError(OSError):
@@ -32,7 +32,7 @@ def download(
     *,
     address: str | None = None,
     published: Mapping[str, PublishedFile] | None = None,
-    progress: Progress | None = None,
+    progress: ByteProgress | None = None,
     timeout: float = 30.0,
     attempts: int = 5,
     pause: float = 1.0,
@@ -153,7 +153,7 @@ class _Part:
 def _complete(
     part: _Part,
     file: PublishedFile,
-    report: Progress,
+    report: ByteProgress,
     timeout: float,
     attempts: int,
     pause: float,
@@ -164,7 +164,7 @@ def _complete(
         try:
             return _extend(part, file, report, timeout)
         except _Interrupted as error:
-            # Progress is a byte that no attempt has reached before: else a server that
+            # ByteProgress is a byte that no attempt has reached before: else a server that
             # starts from 0 each time and breaks off half-way would be asked for ever.
             failures = 1 if part.size > furthest else failures + 1
             furthest = max(furthest, part.size)
@@ -177,7 +177,7 @@ def _complete(
             time.sleep(min(60.0, pause * 2 ** (failures - 1)))
 
 
-def _extend(part: _Part, file: PublishedFile, report: Progress, timeout: float) -> None:
+def _extend(part: _Part, file: PublishedFile, report: ByteProgress, timeout: float) -> None:
     """Ask once for what is missing and append what arrives."""
     done = part.size
     if done and done == part.remote.total:
@@ -324,7 +324,7 @@ def _is_there(target: Path, file: PublishedFile) -> bool:
 
 
 @contextmanager
-def _alone(target: Path, file: PublishedFile, report: Progress) -> Iterator[None]:
+def _alone(target: Path, file: PublishedFile, report: ByteProgress) -> Iterator[None]:
     """Hold the file's lock; while another process does, report how far that one is."""
     lock = FileLock(lock_path(target))
     while not lock.is_locked:

@@ -31,7 +31,7 @@ from sfo.data.hdf5 import DataFile, DataFileError, Header, Sample, write
 from sfo.files import lock_path, locked, move_into_place, remove_unfinished, resolved
 from sfo.machine import usable_cores
 
-Progress = Callable[[int, int], None]
+SampleProgress = Callable[[int, int], None]
 """Called with the samples done and the samples in all."""
 PART = re.compile(r"\d{6,}|\.\d{6,}\.[0-9a-f]+")
 """Names of chunks, finished and not."""
@@ -76,7 +76,7 @@ def generate(
     samples: int | None = None,
     seed: int = 0,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: SampleProgress | None = None,
 ) -> Path:
     """Make the file `path`, or go on making it, or find that it is there already.
 
@@ -117,7 +117,7 @@ def generate(
 
 
 def _make(
-    recipe: Recipe, path: Path, samples: int, workers: int, progress: Progress | None
+    recipe: Recipe, path: Path, samples: int, workers: int, progress: SampleProgress | None
 ) -> None:
     """Solve what is missing and write the file, as the only process that does."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def _is_there(path: Path, recipe: Recipe, samples: int) -> bool:
 
 
 def _solve_missing(
-    recipe: Recipe, parts: Path, samples: int, workers: int, progress: Progress | None
+    recipe: Recipe, parts: Path, samples: int, workers: int, progress: SampleProgress | None
 ) -> None:
     size = recipe.benchmark.chunk
     chunks = range(-(-samples // size))

@@ -7,9 +7,9 @@ from typing import Any
 
 from sfo.data.arrays import check_finite
 from sfo.data.benchmarks import Benchmark, Scale
-from sfo.data.generate import Progress, generate
+from sfo.data.generate import SampleProgress, generate
 from sfo.data.hdf5 import DataFile
-from sfo.data.pairs import Pairs, Part, Scheme, Split, pairs, split
+from sfo.data.pairs import Pairs, Scheme, Split, SplitName, pairs, split
 from sfo.files import json_sha256
 from sfo.registry import BENCHMARKS
 
@@ -43,7 +43,7 @@ def benchmark_path(
 def load_benchmark(
     name: str,
     scale: str = "desk",
-    split: Part = "train",
+    split: SplitName = "train",
     *,
     scheme: Scheme = "default",
     samples: int | None = None,
@@ -54,10 +54,10 @@ def load_benchmark(
     n_input: int | None = None,
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: SampleProgress | None = None,
     **options: Any,
 ) -> Pairs:
-    """The pairs of one part of a benchmark, generated on first use and kept.
+    """The pairs of one split of a benchmark, generated on first use and kept.
 
     Args:
         name: A benchmark, see `sfo list`.
@@ -125,17 +125,17 @@ def file_split(file: DataFile, scheme: Scheme = "default") -> Split:
 
 def file_pairs(
     file: DataFile,
-    part: Part = "all",
+    split: SplitName = "all",
     scheme: Scheme = "default",
     *,
     inputs: Sequence[str] | None = None,
     n_input: int | None = None,
 ) -> Pairs:
-    """The pairs of one part of a file.
+    """The pairs of one split of a file.
 
     Args:
         file: From `load_file`.
-        part: "train", "validation", "test" or "all".
+        split: "train", "validation", "test" or "all".
         scheme: See `Split`.
         inputs: Fields of the input; None: as the benchmark has it.
         n_input: Frames of the input; None: as the benchmark has it.
@@ -144,7 +144,7 @@ def file_pairs(
         known = BENCHMARKS[file.benchmark]
         inputs = known.inputs if inputs is None else inputs
         n_input = known.n_input if n_input is None else n_input
-    ids = file_split(file, scheme).ids(part)
+    ids = file_split(file, scheme).ids(split)
     made = pairs(file[ids], inputs=inputs, n_input=n_input or 1, benchmark=file.benchmark)
     # Here, and not as a loss that is no longer a number.
     for label, values in (("a", made.a), ("u", made.u)):

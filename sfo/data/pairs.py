@@ -16,7 +16,7 @@ from sfo.data.trajectories import Trajectories
 from sfo.grid import Grid
 
 Scheme = Literal["default", "paper", "paper_first", "deduplicated"]
-Part = Literal["train", "validation", "test", "all"]
+SplitName = Literal["train", "validation", "test", "all"]
 
 
 @dataclass(frozen=True)
@@ -127,18 +127,18 @@ class Split:
     validation: tuple[int, ...]
     test: tuple[int, ...]
 
-    def ids(self, part: Part) -> tuple[int, ...]:
-        """The samples of one part; "all": every sample of the scheme once, in file order."""
-        if part not in get_args(Part):
+    def ids(self, split: SplitName) -> tuple[int, ...]:
+        """The samples of one split; "all": every sample of the scheme once, in file order."""
+        if split not in get_args(SplitName):
             hint = ""
-            if part in get_args(Scheme):
-                hint = f" For that scheme, pass scheme={part!r}."
+            if split in get_args(Scheme):
+                hint = f" For that scheme, pass scheme={split!r}."
             raise ValueError(
-                f"`split` must be one of {', '.join(get_args(Part))}, got {part!r}.{hint}"
+                f"`split` must be one of {', '.join(get_args(SplitName))}, got {split!r}.{hint}"
             )
-        if part == "all":
+        if split == "all":
             return tuple(sorted({*self.train, *self.validation, *self.test}))
-        return getattr(self, part)
+        return getattr(self, split)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ids as JSON."""
@@ -156,7 +156,7 @@ def split(n_samples: int, scheme: Scheme = "default", digests: Sequence[bytes] =
     """Divide samples 0 … n_samples − 1.
 
     Args:
-        n_samples: At least 3, of which each part gets at least one.
+        n_samples: At least 3, of which each split gets at least one.
         scheme: See `Split`.
         digests: Of the samples, for "deduplicated": equal samples have equal ones.
 

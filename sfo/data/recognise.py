@@ -128,7 +128,7 @@ def _which_equation(
         return "unknown", {}
     rows = np.unique(np.linspace(0, len(tensor) - 1, 8).astype(int))
     frames = torch.from_numpy(tensor[rows, :2].astype(np.float64))
-    frames = frames[_telling(frames)]
+    frames = frames[_informative(frames)]
     for name, equation in EQUATIONS:
         if len(frames) and np.isclose(length, equation.length, rtol=0.01):
             misfit = _misfit(equation, frames, times)
@@ -139,7 +139,7 @@ def _which_equation(
     return "unknown", {}
 
 
-def _telling(frames: torch.Tensor) -> torch.Tensor:
+def _informative(frames: torch.Tensor) -> torch.Tensor:
     """Which samples `(sample, 2, n)` are finite, move, and have no waves as short as two points.
 
     A subset may be too coarse for some of its samples: those fit no equation.

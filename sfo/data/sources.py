@@ -47,16 +47,16 @@ def open_data(
     if not path.exists():
         raise ValueError(f"No data: {path} does not exist.")
     known: dict[str, Any] = dict(name=own_name(path, name), path=path.resolve())
-    told: dict[str, Any] = dict(names=names, inputs=inputs, grid=grid, times=times)
+    given: dict[str, Any] = dict(names=names, inputs=inputs, grid=grid, times=times)
     if path.suffix == ".npz" or not h5py.is_hdf5(path):
-        return _npz(path, known, told, periodic)
+        return _npz(path, known, given, periodic)
     file = h5py.File(path, "r")
     if "a" in file and "u" in file:
         a, u = _dataset(file, "a"), _dataset(file, "u")
         if grid is None and a.ndim > 2:
-            told["grid"] = unit_grid(a.shape[2:], bool(periodic))
-        return Arrays.of(a, u, **told, **known)
-    if any(value is not None for value in told.values()):
+            given["grid"] = unit_grid(a.shape[2:], bool(periodic))
+        return Arrays.of(a, u, **given, **known)
+    if any(value is not None for value in given.values()):
         raise ValueError(
             f"{path} says itself what its fields, grid and times are; leave `names`, `inputs`, "
             "`grid` and `times` out."
@@ -88,7 +88,7 @@ def own_name(path: Path | None, name: str | None) -> str:
     return name
 
 
-def _npz(path: Path, known: dict[str, Any], told: dict[str, Any], periodic: bool | None) -> Arrays:
+def _npz(path: Path, known: dict[str, Any], given: dict[str, Any], periodic: bool | None) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as file:
             entries = {key: file[key] for key in ("a", "u", "names", "times") if key in file}
@@ -102,13 +102,13 @@ def _npz(path: Path, known: dict[str, Any], told: dict[str, Any], periodic: bool
             f"{path} must hold the arrays `a` and `u`, got {', '.join(found) or 'nothing'}; write "
             "it with np.savez(path, a=a, u=u)."
         )
-    if told["names"] is None and "names" in entries:
-        told["names"] = tuple(map(str, np.atleast_1d(entries["names"])))
-    if told["times"] is None and "times" in entries:
-        told["times"] = tuple(map(float, np.atleast_1d(entries["times"])))
-    if told["grid"] is None and entries["a"].ndim > 2:
-        told["grid"] = unit_grid(entries["a"].shape[2:], bool(periodic))
-    return Arrays.of(entries["a"], entries["u"], **told, **known)
+    if given["names"] is None and "names" in entries:
+        given["names"] = tuple(map(str, np.atleast_1d(entries["names"])))
+    if given["times"] is None and "times" in entries:
+        given["times"] = tuple(map(float, np.atleast_1d(entries["times"])))
+    if given["grid"] is None and entries["a"].ndim > 2:
+        given["grid"] = unit_grid(entries["a"].shape[2:], bool(periodic))
+    return Arrays.of(entries["a"], entries["u"], **given, **known)
 
 
 def _dataset(file: h5py.File, key: str) -> h5py.Dataset:

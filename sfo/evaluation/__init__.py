@@ -8,7 +8,7 @@ from sfo.evaluation.cost import (
     measure_cost,
     training_memory,
 )
-from sfo.evaluation.errors import Errors, ErrorSums, evaluate, measure
+from sfo.evaluation.errors import Errors, ErrorSums, compute_errors, evaluate
 from sfo.evaluation.metric import Context, Metric, printed_metrics
 from sfo.evaluation.statistics import Comparison, Interval, compare, mean_interval
 
@@ -21,11 +21,11 @@ __all__ = [
     "Interval",
     "Metric",
     "compare",
+    "compute_errors",
     "count_flops",
     "count_parameters",
     "evaluate",
     "mean_interval",
-    "measure",
     "measure_cost",
     "metrics",
     "printed_metrics",

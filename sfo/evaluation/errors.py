@@ -226,12 +226,12 @@ def evaluate(
             yield model(to_model(model, inputs)), truth
 
     with evaluating(model):
-        return measure(
+        return compute_errors(
             predictions(), components=components, n_times=n_times, grid=grid, fields=fields
         )
 
 
-def measure(
+def compute_errors(
     batches: Iterable[tuple[Field, Field]],
     *,
     components: int = 1,

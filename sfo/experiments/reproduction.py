@@ -7,7 +7,7 @@ from pathlib import Path
 from sfo.experiments.estimate import Estimates
 from sfo.experiments.measurements import MEASUREMENTS
 from sfo.experiments.results import Results
-from sfo.experiments.runner import Progress, reproduce
+from sfo.experiments.runner import RunnerState, reproduce
 from sfo.experiments.selection import Selection
 from sfo.machine import keep_freed_blocks, usable_cores
 from sfo.training.config import Experiment
@@ -64,7 +64,7 @@ class Reproduction:
         values = MEASUREMENTS[name].measure(self.chosen.scale, progress, self.results)
         self.results.keep_table(name, values)
 
-    def run(self, progress: Callable[[Progress], None]) -> Progress:
+    def run(self, progress: Callable[[RunnerState], None]) -> RunnerState:
         """Train what the chosen studies lack; the state at the end says which runs failed."""
         return reproduce(
             self.chosen.studies,

@@ -1,4 +1,4 @@
-"""One experiment from beginning to end: train, measure, draw, record."""
+"""One experiment from beginning to end: train, evaluate, draw, record."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from sfo.data.arrays import Arrays, check_finite, check_kind
 from sfo.data.generate import generate
 from sfo.data.load import benchmark_path, file_pairs, load_file
-from sfo.data.pairs import Pairs, Part, Split
+from sfo.data.pairs import Pairs, Split, SplitName
 from sfo.data.sources import open_data
 from sfo.evaluation.cost import count_parameters, measure_cost
 from sfo.evaluation.errors import Errors, evaluate, to_model
@@ -30,7 +30,7 @@ from sfo.training.config import Experiment
 from sfo.training.fit import Run, Status, fit, load_best
 from sfo.training.folder import RunFolder
 from sfo.training.prepare import DataShape, check_arrays, described, load_pairs, own_shape
-from sfo.training.processes import in_first
+from sfo.training.processes import on_rank_zero
 from sfo.training.wrappers import Normalised
 
 EVALUATION_BATCH = 10
@@ -68,17 +68,17 @@ def run(
     given: dict[str, Any] = {}
     sources: dict[str, Any] = {"plugins": list(plugins)} if plugins else {}
     if arrays is not None:
-        given = {part: load_pairs(experiment, part, arrays=arrays) for part in TRAINED}
+        given = {name: load_pairs(experiment, name, arrays=arrays) for name in TRAINED}
         if arrays.path is not None:
             sources["data"] = str(arrays.path)
     trained = fit(
         experiment, Path(out), resume=resume, progress=progress, sources=sources, **given, **fabric
     )
     measured = (cost, memory)
-    return in_first(trained.fabric, lambda: _finish(trained, arrays, measured, picture=picture))
+    return on_rank_zero(trained.fabric, lambda: _finish(trained, arrays, measured, picture=picture))
 
 
-TRAINED: tuple[Part, Part] = ("train", "validation")
+TRAINED: tuple[SplitName, SplitName] = ("train", "validation")
 
 
 def _finish(
@@ -86,7 +86,7 @@ def _finish(
 ) -> Record:
     """Evaluate a trained model, and leave what there is to say of it in the run's folder."""
     test = load_pairs(trained.experiment, "test", arrays=arrays)
-    record = measure(trained, test)
+    record = make_record(trained, test)
     folder = RunFolder(trained.folder)
     cost, memory = measured
     if cost:
@@ -154,7 +154,7 @@ def run_arrays(
     return arrays
 
 
-def measure(trained: Run, test: Pairs) -> Record:
+def make_record(trained: Run, test: Pairs) -> Record:
     """The Record of a trained model on test samples."""
     validated = [row for row in trained.history if row["validation"] is not None]
     best = min(validated, key=lambda row: row["validation"])
@@ -205,7 +205,7 @@ def evaluate_run(
     points: int | None = None,
     file: str | os.PathLike[str] | None = None,
     data: str | os.PathLike[str] | None = None,
-    part: Part = "test",
+    split: SplitName = "test",
 ) -> tuple[Errors, Pairs]:
     """The errors of a finished run, on its own test samples or elsewhere.
 
@@ -216,7 +216,7 @@ def evaluate_run(
             user's own, fewer of their points.
         file: Evaluate on the samples of a data file.
         data: Evaluate on other data of the user's own.
-        part: Which samples; of a file, "all" unless it is split.
+        split: Which samples; of a file, "all" unless it is split.
     """
     folder = RunFolder(path)
     experiment = folder.experiment()
@@ -225,9 +225,9 @@ def evaluate_run(
             raise ValueError(
                 f"`file` is for benchmarks, got {file}; pass data of your own with --data."
             )
-        pairs = own_pairs(folder, experiment, data, part, points)
+        pairs = own_pairs(folder, experiment, data, split, points)
     else:
-        pairs = run_pairs(experiment, points=points, file=file, part=part)
+        pairs = run_pairs(experiment, points=points, file=file, split=split)
     return evaluate_pairs(load_best(folder), pairs), pairs
 
 
@@ -235,10 +235,10 @@ def own_pairs(
     folder: RunFolder,
     experiment: Experiment,
     data: str | os.PathLike[str] | None,
-    part: Part,
+    split: SplitName,
     points: int | None = None,
 ) -> Pairs:
-    """Pairs of the user's own: one part of the run's data, or all samples of other data."""
+    """Pairs of the user's own: one split of the run's data, or all samples of other data."""
     known = experiment.data.arrays
     arrays: Arrays | None
     if data is None:
@@ -256,7 +256,7 @@ def own_pairs(
             _stride(n, n // stride)
         arrays = arrays.subsample(stride)
     if is_known:
-        return load_pairs(experiment, part, arrays=arrays)
+        return load_pairs(experiment, split, arrays=arrays)
     everything = tuple(range(len(arrays)))
     return arrays.pairs(Split("default", everything, (), ()), "all")
 
@@ -266,29 +266,29 @@ def run_pairs(
     *,
     points: int | None = None,
     file: str | os.PathLike[str] | None = None,
-    part: Part = "test",
+    split: SplitName = "test",
 ) -> Pairs:
     """The pairs to evaluate a run on, see `evaluate_run`."""
     data = experiment.data
     if file is not None:
         data = data.model_copy(update=dict(file=str(file)))
     if points is None:
-        return load_pairs(experiment.model_copy(update=dict(data=data)), part)
+        return load_pairs(experiment.model_copy(update=dict(data=data)), split)
     if data.file is not None:
         stored = load_file(data.file, 1).grid.shape[0]
         changed = data.model_copy(update=dict(stride=_stride(stored, points)))
-        return load_pairs(experiment.model_copy(update=dict(data=changed)), part)
+        return load_pairs(experiment.model_copy(update=dict(data=changed)), split)
     benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
     scale = benchmark.scale(data.scale)
     stored = benchmark.stored(scale)[0].shape[0]
     if points <= stored:
         changed = data.model_copy(update=dict(stride=_stride(stored, points)))
-        return load_pairs(experiment.model_copy(update=dict(data=changed)), part)
+        return load_pairs(experiment.model_copy(update=dict(data=changed)), split)
     finer = replace(scale, stored=_stride(scale.n, points), stride=1)
     samples = data.samples or scale.samples
     path = benchmark_path(benchmark, finer, samples, data.seed)
     generate(benchmark, path, scale=finer, samples=samples, seed=data.seed)
-    return file_pairs(load_file(path, 1, data.time_stride), part, data.scheme)
+    return file_pairs(load_file(path, 1, data.time_stride), split, data.scheme)
 
 
 def _stride(stored: int, points: int) -> int:

@@ -50,7 +50,7 @@ def plan(studies: Sequence[tuple[Study, list[Cell]]], results: Results) -> list[
 
 
 @dataclass
-class Progress:
+class RunnerState:
     """How far the runner is, as a display shows it.
 
     Args:
@@ -131,8 +131,8 @@ def reproduce(
     workers: int | None = None,
     cost: Callable[[Experiment], float] | None = None,
     only: Callable[[Cell], bool] = lambda cell: True,
-    progress: Callable[[Progress], None] = lambda progress: None,
-) -> Progress:
+    progress: Callable[[RunnerState], None] = lambda progress: None,
+) -> RunnerState:
     """Do all that the studies still lack.
 
     Args:
@@ -152,7 +152,7 @@ def reproduce(
             f"{problems[0]} Move such files away, then go on."
         )
     tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
-    state = Progress()
+    state = RunnerState()
     with _alone(results), _terminated_like_ctrl_c():
         events: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
         pool: list[Worker] = []
@@ -184,7 +184,7 @@ def reproduce(
                 worker.wait()
 
 
-def _take(worker: Worker, event: dict[str, Any], state: Progress, pool: list[Worker]) -> bool:
+def _take(worker: Worker, event: dict[str, Any], state: RunnerState, pool: list[Worker]) -> bool:
     """Note an event; true if it frees a place."""
     if event["event"] == "died":
         pool.remove(worker)

@@ -98,7 +98,7 @@ def _parts(v: Tensor) -> list[slice]:
 
 
 class Lift(nn.Module):
-    """P: append the coordinates, mix the channels to d, normalise, and bend.
+    """P: append the coordinates, mix the channels to d, normalise, and add a nonlinear map.
 
     The coordinates run from 0 to 1 along each axis, end points included.
 
@@ -112,7 +112,8 @@ class Lift(nn.Module):
         standard: Whether the coordinates run from −√3 to √3 instead of from 0 to 1, which gives
             them mean 0 and deviation 1.
         norm: `"group"` for GroupNorm over 8 groups of channels and all points, or None.
-        bend: Hidden width of v + W₂ σ(W₁ v) at the end, or None: P is linear but for the norm.
+        mlp_channels: Hidden width of v + W₂ σ(W₁ v) at the end, or None: P is linear but for the
+            norm.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class Lift(nn.Module):
         coordinates: bool = True,
         standard: bool = False,
         norm: Literal["group"] | None = None,
-        bend: int | None = None,
+        mlp_channels: int | None = None,
     ) -> None:
         super().__init__()
         if kernel < 1 or kernel % 2 == 0:
@@ -148,7 +149,12 @@ class Lift(nn.Module):
                 channels, hidden_channels, kernel
             )
         self.norm = nn.GroupNorm(8, hidden_channels) if norm == "group" else nn.Identity()
-        self.bend = None if bend is None else two_layers(hidden_channels, bend, hidden_channels)
+        # Its name is part of saved weights.
+        self.bend = (
+            None
+            if mlp_channels is None
+            else two_layers(hidden_channels, mlp_channels, hidden_channels)
+        )
 
     def forward(self, a: Field) -> Field:
         v = self.norm(self._mixed(a))

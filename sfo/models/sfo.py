@@ -256,7 +256,7 @@ class SFO(LayeredOperator):
                 coordinates=coordinates,
                 standard=standardise,
                 norm=lift_norm,
-                bend=lift_channels,
+                mlp_channels=lift_channels,
             ),
             layers=[layer() for _ in range(n_layers)],
             project=project(),

@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from sfo import zoo
-from sfo.data.arrays import share_split
+from sfo.data.arrays import split_by_share
 from sfo.experiments.own import load_run
 from sfo.experiments.run import predict_inputs, run_arrays
 from sfo.play.sources import Nothing, Solver, Source, Stored
@@ -159,7 +159,7 @@ def _stored(path: Path, experiment: Experiment, shape: DataShape) -> Source:
     except (ValueError, OSError):
         return Nothing(shape)
     assert arrays is not None
-    ids = share_split(len(arrays), experiment.data.arrays.validation).test
+    ids = split_by_share(len(arrays), experiment.data.arrays.validation).test
     return Stored(arrays, ids, shape)
 
 

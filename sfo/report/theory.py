@@ -79,7 +79,9 @@ class Measurements:
     others: dict[tuple[int, str], Tensor]
 
 
-def measure(lengths: Sequence[int], n_modes: int, full: int, capped: int = 128) -> Measurements:
+def measure_projections(
+    lengths: Sequence[int], n_modes: int, full: int, capped: int = 128
+) -> Measurements:
     """Project ρᵗ on every basis.
 
     Args:
@@ -327,7 +329,7 @@ def run(out: Path, quick: bool = False, console: Console | None = None) -> str:
     if out.exists() and not is_own and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} exists and holds other things; choose another with --out.")
     out.mkdir(parents=True, exist_ok=True)
-    measured = measure(lengths, n_modes=64 if quick else 100, full=full)
+    measured = measure_projections(lengths, n_modes=64 if quick else 100, full=full)
     kernels = linearised_kernels(n, dt)
     tables = [
         usb_table(measured),

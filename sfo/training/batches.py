@@ -13,7 +13,7 @@ from sfo.data.pairs import Pairs
 
 
 @dataclass(frozen=True)
-class Share:
+class BatchShard:
     """What one process takes of a batch.
 
     Args:
@@ -28,31 +28,31 @@ class Share:
     weight: float
 
 
-def shares(
+def batch_shards(
     n_samples: int, batch_size: int, *, seed: int, epoch: int, rank: int = 0, processes: int = 1
-) -> list[Share]:
+) -> list[BatchShard]:
     """A process' shares of the batches of an epoch.
 
     The order of the samples depends on `seed` and `epoch` alone; the last batch takes what is
     left.
 
     Example:
-        >>> [share.size for share in shares(7, 3, seed=0, epoch=0)]
+        >>> [shard.size for shard in batch_shards(7, 3, seed=0, epoch=0)]
         [3, 3, 1]
     """
     order = np.random.default_rng([seed, epoch]).permutation(n_samples)
     return [
-        Share(
+        BatchShard(
             batch[rank::processes], len(batch), len(batch[rank::processes]) * processes / len(batch)
         )
         if rank < len(batch)
-        else Share(batch[:1], len(batch), 0.0)
+        else BatchShard(batch[:1], len(batch), 0.0)
         for batch in torch.from_numpy(order).split(batch_size)
     ]
 
 
 def fetch(
-    pairs: Pairs, chosen: Sequence[Share], workers: int = 0
+    pairs: Pairs, chosen: Sequence[BatchShard], workers: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """The inputs and solutions of each share in turn, gathered by threads ahead of their use.
 
@@ -60,16 +60,16 @@ def fetch(
     are no processes to outlive a killed run.
     """
 
-    def gather(share: Share) -> tuple[Tensor, Tensor]:
-        return pairs.a[share.rows], pairs.u[share.rows]
+    def gather(shard: BatchShard) -> tuple[Tensor, Tensor]:
+        return pairs.a[shard.rows], pairs.u[shard.rows]
 
     if not workers:
         yield from map(gather, chosen)
         return
     with ThreadPoolExecutor(workers) as pool:
         ahead: deque[Future[tuple[Tensor, Tensor]]] = deque()
-        for share in chosen:
-            ahead.append(pool.submit(gather, share))
+        for shard in chosen:
+            ahead.append(pool.submit(gather, shard))
             if len(ahead) > 2 * workers:
                 yield ahead.popleft().result()
         while ahead:

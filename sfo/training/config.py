@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from sfo.data.arrays import Arrays, share_split
+from sfo.data.arrays import Arrays, split_by_share
 from sfo.data.benchmarks import ScaleName
 from sfo.data.pairs import Scheme
 from sfo.files import json_sha256
@@ -58,7 +58,7 @@ class ArraysConfig(Config):
     @classmethod
     def of(cls, arrays: Arrays, validation: float = 0.1) -> "ArraysConfig":
         """Of arrays, all of whose numbers are gone through."""
-        share_split(len(arrays), validation)
+        split_by_share(len(arrays), validation)
         return cls(
             sha256=arrays.check(),
             samples=len(arrays),

@@ -20,7 +20,7 @@ from sfo.training.folder import RunFolder
 from sfo.training.loop import Diverged, Loop, Status
 from sfo.training.optimisers import check_strategy
 from sfo.training.prepare import DataShape, build, load_pairs
-from sfo.training.processes import in_first, restarts, start
+from sfo.training.processes import on_rank_zero, restarts, start
 from sfo.training.signals import Stopped, StopRequest
 
 __all__ = ["Diverged", "Run", "Status", "Stopped", "fit", "load_best"]
@@ -97,7 +97,7 @@ def fit(
     if restarts() and not resume:
         resume = "auto"
     with ExitStack() as stack:
-        goes_on = in_first(
+        is_resuming = on_rank_zero(
             fabric, lambda: stack.enter_context(folder.opened(experiment, resume, sources))
         )
         # One process makes the data, the others find them.
@@ -106,7 +106,7 @@ def fit(
                 train = load_pairs(experiment, "train")
             if validation is None:
                 validation = load_pairs(experiment, "validation")
-        in_first(fabric, lambda: folder.describe_data(train, validation, begun=goes_on))
+        on_rank_zero(fabric, lambda: folder.describe_data(train, validation, begun=is_resuming))
         # The caller's random numbers are left alone.
         gpus = [fabric.device] if fabric.device.type == "cuda" else []
         stack.enter_context(torch.random.fork_rng(gpus))
@@ -118,7 +118,7 @@ def fit(
         if fabric.device.type == "cpu" and strategy != "fsdp":
             check_training_fits(model)
         loop = Loop(fabric, experiment, folder, model, train, validation, stop, progress)
-        if goes_on:
+        if is_resuming:
             loop.restore()
         loop.run()
     return Run(experiment, load_best(folder), loop.history, folder.path, fabric)

@@ -85,7 +85,7 @@ class RunFolder:
         Yields:
             Whether a run is there to go on with.
         """
-        self._goes_on(experiment, resume)  # Before anything is written into a folder of others.
+        self._is_resuming(experiment, resume)  # Before anything is written into a folder of others.
         with ExitStack() as stack:
             with _explained(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -94,19 +94,19 @@ class RunFolder:
                 stack.enter_context(lock)
             for name in WRITTEN:
                 remove_unfinished(self.path / name)
-            goes_on = self._goes_on(experiment, resume)
+            is_resuming = self._is_resuming(experiment, resume)
             sources = {**(sources or {}), **_from_notebook(experiment)}
             if sources:
                 self.write("sources.json", json.dumps(sources, indent=2) + "\n")
-            if not goes_on:
+            if not is_resuming:
                 self.write("environment.json", json.dumps(environment(), indent=2) + "\n")
                 # Last, because it makes this folder a run.
                 self.write("experiment.json", experiment.to_json())
             try:
-                yield goes_on
+                yield is_resuming
             except Exception as error:
                 # A full disk is no fault of the run, which goes on when there is room.
-                if not goes_on and not isinstance(error.__cause__, OSError):
+                if not is_resuming and not isinstance(error.__cause__, OSError):
                     self._forget_failed_start()
                 raise
 
@@ -121,7 +121,7 @@ class RunFolder:
         """Where data of the user's own and plugins were when the run was begun."""
         return self.read("sources.json") if (self.path / "sources.json").exists() else {}
 
-    def _goes_on(self, experiment: Experiment, resume: bool | Literal["auto"]) -> bool:
+    def _is_resuming(self, experiment: Experiment, resume: bool | Literal["auto"]) -> bool:
         """Whether the run that is to be is there already; refuse a folder that is another's."""
         if resume is True or (resume == "auto" and self.exists):
             found = self.experiment()

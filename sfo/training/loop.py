@@ -14,7 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from sfo.data.pairs import Pairs
 from sfo.registry import BENCHMARKS
 from sfo.training import checkpoint
-from sfo.training.batches import Share, fetch, shares
+from sfo.training.batches import BatchShard, batch_shards, fetch
 from sfo.training.config import Experiment
 from sfo.training.events import Events
 from sfo.training.folder import RunFolder
@@ -23,14 +23,14 @@ from sfo.training.optimisers import optimizer
 from sfo.training.physics import PhysicsLoss, initial_loss
 from sfo.training.processes import (
     gather,
-    in_first,
     is_finite,
+    on_rank_zero,
     random_states,
     set_random_states,
     share_buffers,
 )
 from sfo.training.schedule import learning_rate
-from sfo.training.sharding import place, split, whole
+from sfo.training.sharding import gather_state, move_and_shard, shard_state
 from sfo.training.signals import Stopped, StopRequest
 
 EXPLODED = 1e4
@@ -91,7 +91,7 @@ class Loop:
         if self.config.ema is not None:
             # First, for a sharded model cannot be copied.
             self.ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(self.config.ema))
-            place(fabric, self.ema.module)
+            move_and_shard(fabric, self.ema.module)
         self.model = fabric.setup_module(model)
         self.optimizer: Any = fabric.setup_optimizers(optimizer(model, self.config))
         self.regularised: list[Any] = [m for m in model.modules() if hasattr(m, "regularisation")]
@@ -117,7 +117,7 @@ class Loop:
         epoch, first = divmod(self.step, self.steps_per_epoch)
         begin, seen = time.perf_counter(), 0
         self.module.train()
-        batches = shares(
+        batches = batch_shards(
             len(self.train),
             self.config.batch_size,
             seed=self.experiment.seed,
@@ -126,9 +126,9 @@ class Loop:
             processes=self.fabric.world_size,
         )[first:]
         fetched = fetch(self.train, batches, self.config.loader_workers)
-        for share, (a, u) in zip(batches, fetched, strict=True):
-            loss, signals = self._train_step(self._here(a), self._here(u), share)
-            seen += share.size
+        for shard, (a, u) in zip(batches, fetched, strict=True):
+            loss, signals = self._train_step(self._here(a), self._here(u), shard)
+            seen += shard.size
             seconds = time.perf_counter() - begin
             self._report(epoch, loss, seen / seconds)
             better = False
@@ -143,7 +143,7 @@ class Loop:
     def _here(self, values: Tensor) -> Tensor:
         return values.to(self.fabric.device)
 
-    def _train_step(self, a: Tensor, u: Tensor, share: Share) -> tuple[float, Tensor]:
+    def _train_step(self, a: Tensor, u: Tensor, shard: BatchShard) -> tuple[float, Tensor]:
         """One step; the loss of the batch, and the signals that the processes have received."""
         rate = learning_rate(self.config, self.step, self.steps_per_epoch)
         for group in self.optimizer.param_groups:
@@ -151,23 +151,23 @@ class Loop:
         self.optimizer.zero_grad()
         prediction = self.model(a)
         errors = LOSSES[self.config.loss](prediction, u)
-        self.fabric.backward((errors.mean() + self._further(a, prediction)) * share.weight)
+        self.fabric.backward((errors.mean() + self._further(a, prediction)) * shard.weight)
         if self.config.clip is not None:
             self.fabric.clip_gradients(
                 self.model, self.optimizer, max_norm=self.config.clip, error_if_nonfinite=False
             )
         # The one exchange a step besides the gradients'. It comes before the update, so that
         # weights are never changed by a loss that is not a number.
-        mine = float(errors.detach().sum()) if share.weight else 0.0
+        mine = float(errors.detach().sum()) if shard.weight else 0.0
         sums, signals = gather(self.fabric, mine, self.stop.received).unbind(1)
         total = float(sums.sum())
-        self._check(total / share.size, rate)
+        self._check(total / shard.size, rate)
         self.optimizer.step()
         if self.ema is not None:
             self.ema.update_parameters(self.module)
         self.step += 1
         self.loss_sum += total
-        return total / share.size, signals
+        return total / shard.size, signals
 
     def _further(self, a: Tensor, prediction: Tensor) -> Tensor | float:
         """What is minimised beside the error: the equation's residual, and a model's own terms."""
@@ -220,7 +220,7 @@ class Loop:
             self.folder.append("timing.jsonl", timing)
             self.events.write(row)
 
-        in_first(self.fabric, write)
+        on_rank_zero(self.fabric, write)
         return better
 
     @torch.no_grad()
@@ -278,13 +278,13 @@ class Loop:
             best=self.best,
             history=self.history,
         )
-        state = whole(self.fabric, state)
+        state = gather_state(self.fabric, state)
 
         def write() -> None:
             keep = self.config.keep_last
             checkpoint.save(state, self.folder.checkpoints, self.step, keep_last=keep, best=best)
 
-        in_first(self.fabric, write)
+        on_rank_zero(self.fabric, write)
 
     def restore(self) -> None:
         """Go back to the newest whole checkpoint; to the beginning if there is none."""
@@ -292,18 +292,18 @@ class Loop:
         if newest is not None:
             self._load(checkpoint.load(newest))
         # What was written after that checkpoint is about to be written again.
-        in_first(self.fabric, lambda: self.folder.write_metrics(self.history))
+        on_rank_zero(self.fabric, lambda: self.folder.write_metrics(self.history))
 
     def _load(self, state: dict[str, Any]) -> None:
         weights = self.module.state_dict()
-        needed = whole(self.fabric, weights)
-        in_first(self.fabric, lambda: checkpoint.check_shapes(state["model"], needed))
-        self.module.load_state_dict(split(state["model"], weights))
+        needed = gather_state(self.fabric, weights)
+        on_rank_zero(self.fabric, lambda: checkpoint.check_shapes(state["model"], needed))
+        self.module.load_state_dict(shard_state(state["model"], weights))
         # The optimizer counts the weights in this order, and keeps its means in their shapes.
         places = dict(enumerate(self.module.parameters()))
-        self.optimizer.load_state_dict(split(state["optimizer"], dict(state=places)))
+        self.optimizer.load_state_dict(shard_state(state["optimizer"], dict(state=places)))
         if self.ema is not None:
-            self.ema.load_state_dict(split(state["ema"], self.ema.state_dict()))
+            self.ema.load_state_dict(shard_state(state["ema"], self.ema.state_dict()))
         self.fabric.strategy.precision.load_state_dict(state["precision"])
         set_random_states(self.fabric, state["random"])
         self.step, self.loss_sum = state["step"], state["loss_sum"]

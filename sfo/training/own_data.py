@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from sfo.data.arrays import Arrays, share_split
+from sfo.data.arrays import Arrays, split_by_share
 from sfo.training.config import ArraysConfig, DataConfig, Experiment, ModelConfig, TrainConfig
 from sfo.training.prepare import field_moments
 
@@ -61,7 +61,7 @@ def own_protocol(arrays: Arrays, data: ArraysConfig, *, recommended: bool) -> di
     Inputs and solutions are normalised where a field of the training samples has a deviation
     outside of 0.1..10 or a mean of more than 3 deviations.
     """
-    n_train = len(share_split(len(arrays), data.validation).train)
+    n_train = len(split_by_share(len(arrays), data.validation).train)
     largest = max(1, POINTS // prod(arrays.grid.shape))
     how: dict[str, Any] = dict(schedule="one_cycle", clip=1.0)
     if recommended:
@@ -80,7 +80,7 @@ def own_protocol(arrays: Arrays, data: ArraysConfig, *, recommended: bool) -> di
 
 def needs_normaliser(arrays: Arrays, validation: float = 0.1) -> bool:
     """Whether the amplitudes of some field of the training samples ask for normalisation."""
-    train = share_split(len(arrays), validation).train
+    train = split_by_share(len(arrays), validation).train
     parts: list[tuple[Any, Sequence[int]]] = [
         (arrays.a, [1] * arrays.a.shape[1]),
         (arrays.u, [len(arrays.times)] * len(arrays.names)),

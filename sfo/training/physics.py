@@ -20,7 +20,7 @@ __all__ = [
     "check_frames",
     "check_physics",
     "initial_loss",
-    "miss",
+    "pde_residual",
     "time_derivative",
 ]
 
@@ -84,7 +84,7 @@ class PhysicsLoss:
 
     def __call__(self, a: Field, prediction: Field) -> Float[Tensor, " sample"]:
         """f of each sample."""
-        left, _ = self._miss(a, prediction)
+        left, _ = self._residual(a, prediction)
         # A norm, for unlike a root of squares it has a gradient, 0, where û solves the equation.
         return left.flatten(1).norm(dim=1) / (self.size * math.sqrt(left[0].numel()))
 
@@ -92,12 +92,12 @@ class PhysicsLoss:
     def _measure(self, train: Pairs) -> float:
         # One at a time: many solutions of a 2D benchmark would not fit in memory.
         rows = (train[row] for row in range(len(train)))
-        squares = [self._miss(one.a, one.u)[1].square().mean() for one in rows]
+        squares = [self._residual(one.a, one.u)[1].square().mean() for one in rows]
         return float(torch.stack(squares).mean().sqrt()) or 1.0
 
-    def _miss(self, a: Field, u: Field) -> tuple[Tensor, Tensor]:
+    def _residual(self, a: Field, u: Field) -> tuple[Tensor, Tensor]:
         frames = self.pairs.trajectory(u.to(torch.promote_types(u.dtype, torch.float32)))
-        return miss(
+        return pde_residual(
             self.pde,
             frames,
             given=given_fields(self.pairs, a.to(frames)),
@@ -188,7 +188,7 @@ def check_frames(n_times: int) -> None:
         )
 
 
-def miss(
+def pde_residual(
     pde: Any, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Float[Tensor, " time"]
 ) -> tuple[Tensor, Tensor]:
     """What an equation leaves of frames that solve it, zero but for their distance.

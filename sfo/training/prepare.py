@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sfo.data.arrays import Arrays, share_split
+from sfo.data.arrays import Arrays, split_by_share
 from sfo.data.benchmarks import Benchmark
 from sfo.data.load import file_pairs, load_benchmark, load_file
-from sfo.data.pairs import Pairs, Part
+from sfo.data.pairs import Pairs, SplitName
 from sfo.data.rows import Rows, array_rows, channel_moments
 from sfo.grid import Grid
 from sfo.memory import build_within_memory
@@ -70,19 +70,19 @@ class DataShape:
 
 
 def load_pairs(
-    experiment: Experiment, part: Part, *, arrays: Arrays | None = None, **how: Any
+    experiment: Experiment, split: SplitName, *, arrays: Arrays | None = None, **how: Any
 ) -> Pairs:
-    """The pairs of one part.
+    """The pairs of one split.
 
     Args:
         experiment: Names the data.
-        part: "train", "validation", "test" or "all".
+        split: "train", "validation", "test" or "all".
         arrays: Data of the user's own, for an experiment with such; see `check_arrays`.
         how: Goes to `load_benchmark` (folder, workers, progress).
     """
-    pairs = _whole_part(experiment, part, arrays, **how)
+    pairs = _whole_split(experiment, split, arrays, **how)
     first = experiment.data.train_samples
-    if part != "train" or first is None:
+    if split != "train" or first is None:
         return pairs
     if first > len(pairs):
         raise ValueError(
@@ -92,7 +92,9 @@ def load_pairs(
     return pairs[:first]
 
 
-def _whole_part(experiment: Experiment, part: Part, arrays: Arrays | None, **how: Any) -> Pairs:
+def _whole_split(
+    experiment: Experiment, split: SplitName, arrays: Arrays | None, **how: Any
+) -> Pairs:
     data = experiment.data
     if data.arrays is not None:
         if arrays is None:
@@ -100,7 +102,7 @@ def _whole_part(experiment: Experiment, part: Part, arrays: Arrays | None, **how
                 f"The run's data {data.benchmark!r} are arrays of your own, which must be given: "
                 "pass them to sfo.fit again, or their file with --data."
             )
-        return arrays.pairs(share_split(len(arrays), data.arrays.validation), part)
+        return arrays.pairs(split_by_share(len(arrays), data.arrays.validation), split)
     benchmark = BENCHMARKS[data.benchmark]
     fields: dict[str, Any] = {}
     if experiment.train.rollout is not None:
@@ -110,7 +112,7 @@ def _whole_part(experiment: Experiment, part: Part, arrays: Arrays | None, **how
         return load_benchmark(
             data.benchmark,
             data.scale,
-            part,
+            split,
             scheme=data.scheme,
             samples=data.samples,
             seed=data.seed,
@@ -129,7 +131,7 @@ def _whole_part(experiment: Experiment, part: Part, arrays: Arrays | None, **how
             f"but the run is on {data.benchmark}; pass a file of that benchmark, or train on it as "
             f"data of your own with --data {data.file}."
         )
-    return file_pairs(file, part, data.scheme, **fields)
+    return file_pairs(file, split, data.scheme, **fields)
 
 
 def own_shape(experiment: Experiment) -> DataShape | None:
@@ -233,7 +235,7 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     if experiment.train.normaliser is not None:
         model = Normalised(model, in_channels, out_channels, shape.grid.n_dim)
         if train is not None:
-            model.measure(*_fields(train, rollout))
+            model.set_moments(*_fields(train, rollout))
     if rollout is not None:
         # Outside of the normaliser: the frames of the input are passed on as they are.
         model = Rollout(model, rollout, len(shape.times), fields)

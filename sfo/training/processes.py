@@ -73,7 +73,7 @@ def start(
             f"Cannot train with accelerator={accelerator!r} and devices={devices!r}: {reason}"
         ) from error
     if restarts() and fabric.world_size > 1 == num_nodes:
-        _meet_again(fabric)
+        _rejoin_after_restart(fabric)
     fabric.launch()
     return fabric
 
@@ -83,7 +83,7 @@ def restarts() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
 
 
-def _meet_again(fabric: Fabric) -> None:
+def _rejoin_after_restart(fabric: Fabric) -> None:
     """Join the others under a name of this restart's own.
 
     torchrun keeps one store for all restarts, where whoever is early finds the addresses of
@@ -119,7 +119,7 @@ def gather_rows(fabric: Fabric, row: Shaped[Tensor, " value"]) -> Shaped[Tensor,
     return torch.stack(rows).cpu()
 
 
-def in_first(fabric: Fabric, action: Callable[[], T]) -> T:
+def on_rank_zero(fabric: Fabric, action: Callable[[], T]) -> T:
     """Let the first process do something; all get its answer, or raise its ValueError."""
     answer: T | None = None
     error: ValueError | None = None

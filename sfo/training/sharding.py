@@ -44,7 +44,7 @@ def shard(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
     return model
 
 
-def place(fabric: Fabric, model: nn.Module) -> None:
+def move_and_shard(fabric: Fabric, model: nn.Module) -> None:
     """Convert, move and shard a model that is not trained, in place, as Fabric does the other."""
     fabric.strategy.precision.convert_module(model)
     fabric.to_device(model)
@@ -52,33 +52,33 @@ def place(fabric: Fabric, model: nn.Module) -> None:
         shard(model, fabric.strategy.device_mesh)
 
 
-def whole(fabric: Fabric, state: T) -> T:
+def gather_state(fabric: Fabric, state: T) -> T:
     """A state with its sharded tensors put together; in all processes but the first, without them.
 
     Every process must call it, with a tree of the same tensors.
     """
-    return _map_tree(state, lambda tensor, _: _put_together(fabric, tensor))
+    return _map_tree(state, lambda tensor, _: _gather_tensor(fabric, tensor))
 
 
-def _put_together(fabric: Fabric, tensor: Tensor) -> Tensor | None:
+def _gather_tensor(fabric: Fabric, tensor: Tensor) -> Tensor | None:
     if not isinstance(tensor, DTensor):
         return tensor
     full = tensor.full_tensor()
     return full.cpu() if fabric.is_global_zero else None
 
 
-def split(state: T, like: Any) -> T:
-    """What `whole` has put together, as this process' parts again.
+def shard_state(state: T, like: Any) -> T:
+    """What `gather_state` has put together, as this process' parts again.
 
     Args:
         state: The same in every process.
         like: A tree of sharded tensors; one in place of a branch is the pattern for all tensors
             of that branch that have its shape.
     """
-    return _map_tree(state, _part, like)
+    return _map_tree(state, _shard_tensor, like)
 
 
-def _part(tensor: Tensor, like: Any) -> Tensor:
+def _shard_tensor(tensor: Tensor, like: Any) -> Tensor:
     if not isinstance(like, DTensor) or tensor.shape != like.shape:
         return tensor
     here = tensor.to(like.device)

@@ -25,7 +25,7 @@ class Normalised(Units):
         super().__init__(in_channels, out_channels, n_dim)
         self.model = model
 
-    def measure(
+    def set_moments(
         self,
         a: Sequence[tuple[Tensor | Moments, int]],
         u: Sequence[tuple[Tensor | Moments, int]],

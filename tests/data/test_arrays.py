@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sfo.data.arrays import Arrays, share_split
+from sfo.data.arrays import Arrays, split_by_share
 from sfo.data.rows import array_rows, channel_moments
 from sfo.grid import Grid
 
@@ -73,7 +73,7 @@ def test_a_file_larger_than_what_is_held_in_memory(tmp_path):
         data = Arrays.of(a, a)
         data.check()
         mean, _ = channel_moments(data.a)
-        pairs = data.pairs(share_split(len(data)), "train")
+        pairs = data.pairs(split_by_share(len(data)), "train")
         for first in range(0, len(pairs), 8):
             pairs.a[torch.arange(first, min(first + 8, len(pairs)))].sum()
         peak = tracemalloc.get_traced_memory()[1]
@@ -144,17 +144,17 @@ def test_channels_are_fields_by_their_frames():
     assert two.times == (0.0, 1.0)
     field = Arrays.of(A, U, times=(0.0, 0.1, 0.2, 0.5), inputs=("u", "k"))
     assert field.names == ("u",)
-    values = two.pairs(share_split(7), "train").trajectory(two.u[:])
+    values = two.pairs(split_by_share(7), "train").trajectory(two.u[:])
     np.testing.assert_array_equal(values[:, 1, 0], U[:, 1].astype("f4"))
 
 
 @pytest.mark.parametrize(("n", "share", "sizes"), [(3, 0.1, (1, 1, 1)), (50, 0.2, (30, 10, 10))])
 def test_a_split_has_every_sample_once(n, share, sizes):
-    split = share_split(n, share)
+    split = split_by_share(n, share)
     parts = split.train, split.validation, split.test
     assert tuple(map(len, parts)) == sizes
     assert sorted(sum(parts, ())) == list(range(n))
-    assert share_split(n, share) == split
+    assert split_by_share(n, share) == split
 
 
 @pytest.mark.parametrize(
@@ -163,4 +163,4 @@ def test_a_split_has_every_sample_once(n, share, sizes):
 )
 def test_too_few_samples_to_split(n, share, sentence):
     with pytest.raises(ValueError, match=sentence):
-        share_split(n, share)
+        split_by_share(n, share)

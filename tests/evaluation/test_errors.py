@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from sfo import SFO
-from sfo.evaluation import Errors, ErrorSums, evaluate, measure
+from sfo.evaluation import Errors, ErrorSums, compute_errors, evaluate
 from sfo.evaluation.metrics import neuralop_l2
 from sfo.grid import Grid
 
@@ -27,7 +27,7 @@ def random_fields(samples=7, components=2, n_times=3, shape=(11, 20), seed=0):
 
 def measured(prediction, truth, components=2, n_times=3):
     grid = unit_grid(*truth.shape[2:])
-    return measure([(prediction, truth)], components=components, n_times=n_times, grid=grid)
+    return compute_errors([(prediction, truth)], components=components, n_times=n_times, grid=grid)
 
 
 def numbers(errors):
@@ -113,7 +113,7 @@ def test_batches_do_not_matter(batch_size, monkeypatch):
     whole = measured(prediction, truth)
     monkeypatch.setattr("sfo.evaluation.errors.CHUNK", 3 * truth[0].numel())
     batches = zip(prediction.split(batch_size), truth.split(batch_size), strict=True)
-    cut = measure(batches, components=2, n_times=3, grid=unit_grid(11, 20))
+    cut = compute_errors(batches, components=2, n_times=3, grid=unit_grid(11, 20))
     torch.testing.assert_close(numbers(cut), numbers(whole), rtol=1e-12, atol=0)
 
 
@@ -254,8 +254,8 @@ def test_mistakes_are_named():
     with pytest.raises(ValueError, match="n_times"):
         ErrorSums(components=1, n_times=0, grid=grid)
     with pytest.raises(ValueError, match=r"\(sample, 2, 4\)"):
-        measure([(torch.ones(3, 1, 4), torch.ones(3, 1, 4))], n_times=2, grid=grid)
+        compute_errors([(torch.ones(3, 1, 4), torch.ones(3, 1, 4))], n_times=2, grid=grid)
     with pytest.raises(ValueError, match="No errors without samples"):
-        measure([], n_times=1, grid=grid)
+        compute_errors([], n_times=1, grid=grid)
     with pytest.raises(ValueError, match="as many samples"):
         evaluate(nn.Identity(), torch.ones(2, 1, 4), torch.ones(3, 1, 4), n_times=1, grid=grid)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sfo.evaluation import Context, Errors, measure, printed_metrics
+from sfo.evaluation import Context, Errors, compute_errors, printed_metrics
 from sfo.grid import Grid
 from sfo.registry import METRICS
 
@@ -31,7 +31,7 @@ def test_a_plain_function_is_a_metric(registered):
     truth = torch.randn(5, 6, 4)
     shift = torch.tensor([0.5] * 3 + [-2.0] * 3)[:, None]
     batches = [(truth[:2] + shift, truth[:2]), (truth[2:] + shift, truth[2:])]
-    errors = measure(batches, components=2, n_times=3, grid=GRID, fields=("h", "u"))
+    errors = compute_errors(batches, components=2, n_times=3, grid=GRID, fields=("h", "u"))
     assert errors.bias == pytest.approx([0.5, -2.0], abs=1e-6)
     assert dict(printed_metrics(errors))["bias"] == "0.5, -2"
 
@@ -39,7 +39,7 @@ def test_a_plain_function_is_a_metric(registered):
 def test_a_metric_without_rows_is_refused(registered):
     registered.register("wrong")(lambda prediction, truth, context: torch.zeros(7))
     with pytest.raises(ValueError, match="one row per sample, for 5 samples got the shape"):
-        measure([(torch.ones(5, 1, 4), torch.ones(5, 1, 4))], n_times=1, grid=GRID)
+        compute_errors([(torch.ones(5, 1, 4), torch.ones(5, 1, 4))], n_times=1, grid=GRID)
 
 
 def test_fields_have_an_error_each():
@@ -47,7 +47,9 @@ def test_fields_have_an_error_each():
     truth = torch.randn(5, 6, 4)
     prediction = truth.clone()
     prediction[:, 3:] *= 1.1
-    errors = measure([(prediction, truth)], components=2, n_times=3, grid=GRID, fields=("h", "u"))
+    errors = compute_errors(
+        [(prediction, truth)], components=2, n_times=3, grid=GRID, fields=("h", "u")
+    )
     assert errors.field_l2 == pytest.approx({"h": 0.0, "u": 0.1}, rel=1e-5)
     assert list(errors.field_l2.values()) == errors.pdenneval_l2re
 
@@ -67,4 +69,4 @@ def test_a_wrong_name_of_a_metric_is_an_attribute_error():
 
 def test_the_names_of_fields_must_be_all():
     with pytest.raises(ValueError, match="`fields` must name all 2 fields, got h"):
-        measure([], components=2, n_times=1, grid=GRID, fields=("h",))
+        compute_errors([], components=2, n_times=1, grid=GRID, fields=("h",))

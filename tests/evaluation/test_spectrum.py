@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sfo.evaluation import ErrorSums, measure
+from sfo.evaluation import ErrorSums, compute_errors
 from sfo.evaluation.spectrum import BANDS, band_squares, band_weights
 from sfo.grid import Grid
 
@@ -21,7 +21,7 @@ def wave(n, k):
 
 def errors_of(prediction, truth):
     grid = unit_grid(*truth.shape[2:])
-    return measure([(prediction, truth)], n_times=truth.shape[1], grid=grid)
+    return compute_errors([(prediction, truth)], n_times=truth.shape[1], grid=grid)
 
 
 def test_waves_fall_into_their_bands():

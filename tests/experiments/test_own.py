@@ -37,7 +37,7 @@ def done(tmp_path_factory):
 
 def test_errors_are_those_of_samples_that_were_held_out(done):
     a, u, run = done
-    test = list(sfo.data.arrays.share_split(len(a)).test)
+    test = list(sfo.data.arrays.split_by_share(len(a)).test)
     ids = json.loads((run.folder / "data.json").read_text())["ids"]
     assert not set(test) & {*ids["train"], *ids["validation"]}
     off = (run.predict(a[test]) - u[test]).reshape(len(test), -1)

@@ -3,11 +3,11 @@ import torch
 
 from sfo.data.pairs import Pairs
 from sfo.grid import Grid
-from sfo.training.batches import fetch, shares
+from sfo.training.batches import batch_shards, fetch
 
 
 def order(**arguments):
-    return [share.rows.tolist() for share in shares(23, 5, **arguments)]
+    return [shard.rows.tolist() for shard in batch_shards(23, 5, **arguments)]
 
 
 def test_the_order_depends_on_seed_and_epoch_alone():
@@ -24,23 +24,24 @@ def test_the_order_depends_on_seed_and_epoch_alone():
 def test_processes_divide_every_batch(processes):
     """Together they take the batch of one process, and their weighted means make its mean."""
     values = torch.randn(23, dtype=torch.float64)
-    whole = shares(23, 5, seed=0, epoch=0)
+    whole = batch_shards(23, 5, seed=0, epoch=0)
     parts = [
-        shares(23, 5, seed=0, epoch=0, rank=rank, processes=processes) for rank in range(processes)
+        batch_shards(23, 5, seed=0, epoch=0, rank=rank, processes=processes)
+        for rank in range(processes)
     ]
     for batch, *divided in zip(whole, *parts, strict=True):
-        taken = torch.cat([share.rows for share in divided if share.weight])
+        taken = torch.cat([shard.rows for shard in divided if shard.weight])
         assert sorted(taken.tolist()) == sorted(batch.rows.tolist())
-        mean = sum(share.weight * values[share.rows].mean() for share in divided) / processes
+        mean = sum(shard.weight * values[shard.rows].mean() for shard in divided) / processes
         torch.testing.assert_close(mean, values[batch.rows].mean())
-        assert all(len(share.rows) for share in divided)
+        assert all(len(shard.rows) for shard in divided)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_threads_keep_the_order(workers):
     a = torch.arange(23.0).reshape(23, 1, 1).expand(23, 1, 4)
     pairs = Pairs(a, -a, Grid((4,), (0.0,), (1.0,)), tuple(range(23)), (0.0,), ("u",), ("u",))
-    chosen = shares(23, 2, seed=0, epoch=0)
-    for share, (inputs, solutions) in zip(chosen, fetch(pairs, chosen, workers), strict=True):
-        assert inputs[:, 0, 0].tolist() == share.rows.tolist()
+    chosen = batch_shards(23, 2, seed=0, epoch=0)
+    for shard, (inputs, solutions) in zip(chosen, fetch(pairs, chosen, workers), strict=True):
+        assert inputs[:, 0, 0].tolist() == shard.rows.tolist()
         assert torch.equal(solutions, -inputs)

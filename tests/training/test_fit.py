@@ -198,8 +198,8 @@ def test_folders_that_are_refused(tmp_path):
 def test_a_folder_in_use(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "LOCK_TIMEOUT", 0)
     experiment = small(epochs=1)
-    with RunFolder(tmp_path).opened(experiment, resume=False) as goes_on:
-        assert not goes_on
+    with RunFolder(tmp_path).opened(experiment, resume=False) as is_resuming:
+        assert not is_resuming
         with pytest.raises(ValueError, match="in use: another process is training there"):
             fit(experiment, tmp_path, resume=True)
     assert fit(experiment, tmp_path, resume=True).history

@@ -10,7 +10,13 @@ from sfo.data.benchmarks import Scale
 from sfo.data.pairs import pairs
 from sfo.pdes.derivative import Central, Spectral
 from sfo.registry import BENCHMARKS
-from sfo.training.physics import PhysicsLoss, check_physics, initial_loss, miss, time_derivative
+from sfo.training.physics import (
+    PhysicsLoss,
+    check_physics,
+    initial_loss,
+    pde_residual,
+    time_derivative,
+)
 
 SIX = dict(
     allen_cahn=Scale(samples=2, n=128, frames=41),
@@ -73,7 +79,9 @@ def test_residual_of_a_solution_falls_with_the_square_of_the_frames_distance(nam
     left = []
     for k in (3, 2, 1):  # frames 4 − k, 4 and 4 + k
         around = [4 - k, 4, 4 + k]
-        residual, size = miss(benchmark.pde, u[:, around], given={}, grid=grid, times=times[around])
+        residual, size = pde_residual(
+            benchmark.pde, u[:, around], given={}, grid=grid, times=times[around]
+        )
         left.append(root_mean_square(residual) / root_mean_square(size))
     assert left[0] < 1e-3
     assert 7 < left[0] / left[1] < 8.5
@@ -141,7 +149,7 @@ def test_waves_are_divided_as_the_eigenvectors_of_the_stiff_part(name):
     rates, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
     times = torch.tensor([0.0, 0.1, 0.4, 0.5], dtype=torch.float64)
     u = torch.randn(2, 4, 1, n, dtype=torch.float64)
-    residual, _ = miss(pde, u, given={}, grid=pde.grid(n), times=times)
+    residual, _ = pde_residual(pde, u, given={}, grid=pde.grid(n), times=times)
     bare = time_derivative(u, times) - pde.rhs(u[:, 1:])
     for frame, span in ((0, 0.4), (1, 0.4), (2, 0.4)):
         inverse = vectors @ torch.diag(1 / (1 / span + rates.abs())) @ vectors.T
@@ -153,7 +161,7 @@ def test_sines_solve_the_tridiagonal_system():
     pde, n = BENCHMARKS["diffusion_sorption"].pde, 20
     u = torch.rand(2, 3, 1, n, dtype=torch.float64)
     times = torch.tensor([0.0, 2.0, 5.0], dtype=torch.float64)
-    residual, _ = miss(pde, u, given={}, grid=pde.grid(n), times=times)
+    residual, _ = pde_residual(pde, u, given={}, grid=pde.grid(n), times=times)
     bare = time_derivative(u, times) - pde.rhs(u[:, 1:])
     identity = torch.eye(n, dtype=torch.float64)
     second = torch.diag(torch.ones(n - 1), 1) + torch.diag(torch.ones(n - 1), -1) - 2 * identity
@@ -325,4 +333,4 @@ def test_two_frames_are_too_few(solved):
 
 def test_an_unknown_equation_is_named():
     with pytest.raises(ValueError, match="No residual is known for the equation SimpleNamespace"):
-        miss(SimpleNamespace(), torch.zeros(1), given={}, grid=None, times=None)
+        pde_residual(SimpleNamespace(), torch.zeros(1), given={}, grid=None, times=None)

@@ -23,7 +23,7 @@ class Recorder(nn.Module):
 def test_a_normalised_identity_is_the_identity():
     a = 5 + 3 * torch.randn(40, 2, 16)
     fields = [(a[:, :1], 1), (a[:, 1:], 1)]
-    model = Normalised(Recorder(), 2, 2, 1).measure(fields, fields)
+    model = Normalised(Recorder(), 2, 2, 1).set_moments(fields, fields)
     torch.testing.assert_close(model(a), a)
     seen = model.model.seen
     torch.testing.assert_close(seen.mean((0, 2)), torch.zeros(2), atol=1e-6, rtol=0)
@@ -33,7 +33,7 @@ def test_a_normalised_identity_is_the_identity():
 def test_every_field_has_a_scale_of_its_own():
     """Of the channels of one field all have the same: differences in time are kept."""
     a, b = 100 * torch.randn(9, 3, 8), 2 + torch.randn(9, 1, 8)
-    model = Normalised(Recorder(), 4, 1, 1).measure([(a, 3), (b, 1)], [(b, 1)])
+    model = Normalised(Recorder(), 4, 1, 1).set_moments([(a, 3), (b, 1)], [(b, 1)])
     assert model.a_deviation.flatten().tolist() == [model.a_deviation[0, 0, 0]] * 3 + [
         model.u_deviation[0, 0, 0]
     ]
@@ -44,7 +44,7 @@ def test_every_field_has_a_scale_of_its_own():
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e6])
 def test_a_constant_field_is_only_shifted(value):
     constant = torch.full((7, 1, 8), value)
-    model = Normalised(Recorder(), 1, 1, 1).measure([(constant, 1)], [(constant, 1)])
+    model = Normalised(Recorder(), 1, 1, 1).set_moments([(constant, 1)], [(constant, 1)])
     model(constant + 0.5)
     torch.testing.assert_close(model.model.seen, torch.full((7, 1, 8), 0.5))
 

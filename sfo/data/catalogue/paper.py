@@ -44,7 +44,7 @@ class OneAxis(RandomStart):
 
 
 @dataclass(frozen=True)
-class Waves(OneAxis):
+class RandomWaves(OneAxis):
     """Options:
     n_waves, max_wave: Two waves of numbers 1 … 8 times `unit`.
     unit: 2π as the survey's formula has it (default), or π, waves counted to the period.
@@ -62,8 +62,8 @@ class Waves(OneAxis):
 
 @register
 @dataclass(frozen=True)
-class AllenCahnBenchmark(Waves):
-    __doc__ = f"The 1D Allen–Cahn equation from sums of waves. {Waves.__doc__}"
+class AllenCahnBenchmark(RandomWaves):
+    __doc__ = f"The 1D Allen–Cahn equation from sums of waves. {RandomWaves.__doc__}"
     name: ClassVar[str] = "allen_cahn"
     paper_name: ClassVar[str] = "allen_cahn"
     title: ClassVar[str] = "1D Allen–Cahn"
@@ -72,8 +72,8 @@ class AllenCahnBenchmark(Waves):
 
 @register
 @dataclass(frozen=True)
-class CahnHilliardBenchmark(Waves):
-    __doc__ = f"The 1D Cahn–Hilliard equation from sums of waves. {Waves.__doc__}"
+class CahnHilliardBenchmark(RandomWaves):
+    __doc__ = f"The 1D Cahn–Hilliard equation from sums of waves. {RandomWaves.__doc__}"
     name: ClassVar[str] = "cahn_hilliard"
     paper_name: ClassVar[str] = "cahn_hilliard"
     title: ClassVar[str] = "1D Cahn–Hilliard"

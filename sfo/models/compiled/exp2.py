@@ -1,4 +1,4 @@
-"""2ˣ in float32 for compiled kernels: written out, where a library's would be a call.
+"""2ˣ in float32 for compiled loops: written out, where a library's would be a call.
 
 So loops over it compile to vector instructions.
 """

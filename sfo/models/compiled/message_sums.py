@@ -39,7 +39,7 @@ class MessageSums(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(a, b, weight, bias)
         ctx.edges = edges
-        sums = _compiled_sums if _is_for_kernels(a) else message_sums_by_definition
+        sums = _compiled_sums if _is_for_loops(a) else message_sums_by_definition
         return sums(a, b, weight, bias, edges)
 
     @staticmethod
@@ -48,7 +48,7 @@ class MessageSums(torch.autograd.Function):
         if torch.is_grad_enabled():
             out = message_sums_by_definition(a, b, weight, bias, ctx.edges)
             return (*torch.autograd.grad(out, inputs, dout, create_graph=True), None)
-        gradients = _compiled_gradients if _is_for_kernels(a) else _gradients
+        gradients = _compiled_gradients if _is_for_loops(a) else _gradients
         return *gradients(a, b, weight, bias, ctx.edges, dout), None
 
 
@@ -69,14 +69,14 @@ def _gradients(
     return da, db, dweight, dbias
 
 
-def _is_for_kernels(a: Tensor) -> bool:
-    """Whether compiled kernels, which run on one thread, beat torch's pointwise operations."""
+def _is_for_loops(a: Tensor) -> bool:
+    """Whether compiled loops, which run on one thread, beat torch's pointwise operations."""
     return a.device.type == "cpu" and a.dtype == torch.float32 and torch.get_num_threads() < 4
 
 
 def _compiled_sums(a: Points, b: Points, weight: Tensor, bias: Tensor, edges: Edges) -> Points:
-    """The message sums by kernels, a few edges at a time."""
-    from sfo.models.compiled.message_kernel import add_messages, hidden
+    """The message sums by compiled loops, a few edges at a time."""
+    from sfo.models.compiled.message_loops import add_messages, hidden
 
     out = torch.zeros_like(a)
     rows_a, rows_b, rows_out = (_rows(v) for v in (a, b, out))
@@ -91,8 +91,8 @@ def _compiled_sums(a: Points, b: Points, weight: Tensor, bias: Tensor, edges: Ed
 def _compiled_gradients(
     a: Points, b: Points, weight: Tensor, bias: Tensor, edges: Edges, dout: Points
 ) -> tuple[Tensor, ...]:
-    """The gradients by kernels, a few edges at a time."""
-    from sfo.models.compiled.message_kernel import add_hidden_gradients, hidden, message_gradients
+    """The gradients by compiled loops, a few edges at a time."""
+    from sfo.models.compiled.message_loops import add_hidden_gradients, hidden, message_gradients
 
     da, db, dweight, dbias = (torch.zeros_like(v) for v in (a, b, weight, bias))
     rows_a, rows_b, rows_da, rows_db = (_rows(v) for v in (a, b, da, db))

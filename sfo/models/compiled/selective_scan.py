@@ -35,7 +35,7 @@ def selective_scan(
     Sequence Modeling with Selective State Spaces", 2023). They are in memory for a few points
     at a time: the backward pass computes them again from one in 32 or fewer, or one in 16 on a
     CPU in float64. No decay is ever divided by, so that nothing overflows however large Δ |a| is.
-    On a CPU in float32 compiled kernels do the work.
+    On a CPU in float32 compiled loops do the work.
 
     Args:
         u: The signal, time first.
@@ -79,13 +79,13 @@ def scan_by_doubling(
 
 
 class _CompiledScan(torch.autograd.Function):
-    """The scan on a CPU in float32, by kernels that keep the states in cache."""
+    """The scan on a CPU in float32, by compiled loops that keep the states in cache."""
 
     @staticmethod
     def forward(
         ctx: Any, u: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor, backwards: bool
     ) -> Tensor:
-        from sfo.models.compiled.selective_scan_kernel import STEPS, scan
+        from sfo.models.compiled.selective_scan_loops import STEPS, scan
 
         u, delta = u.contiguous(), delta.contiguous()
         y = torch.empty_like(u)
@@ -106,7 +106,7 @@ class _CompiledScan(torch.autograd.Function):
         if torch.is_grad_enabled():
             scan = partial(_in_order, scan_by_doubling, ctx.backwards)
             return *torch.func.vjp(scan, *inputs)[1](dy), None
-        from sfo.models.compiled.selective_scan_kernel import scan_gradients
+        from sfo.models.compiled.selective_scan_loops import scan_gradients
 
         u, delta, a, b, c = inputs
         du, ddelta = torch.empty_like(u), torch.empty_like(delta)
@@ -122,7 +122,7 @@ class _CompiledScan(torch.autograd.Function):
 
 
 def _arrays(*tensors: Tensor) -> list[np.ndarray]:
-    # All contiguous: kernels are compiled once for each combination of layouts.
+    # All contiguous: loops are compiled once for each combination of layouts.
     return [v.detach().contiguous().numpy() for v in tensors]
 
 

@@ -32,7 +32,7 @@ def slice_attention(
         w_g(x) = softmax_g(W_g x + b_g),    s_g = Σ_x w_g(x) f(x) / (Σ_x w_g(x) + 1e-5)
         out(x) = Σ_g w_g(x) s'_g,    s' = softmax((Q s)(K s)ᵀ / √width) V s
 
-    in each of the heads. On a CPU in float32 compiled kernels do a part of the work.
+    in each of the heads. On a CPU in float32 compiled loops do a part of the work.
 
     Example:
         >>> x, f = torch.randn(2, 1, 1, 4, 100)
@@ -74,7 +74,7 @@ def slice_weights(
 
 
 class _SliceAttention(torch.autograd.Function):
-    """The same on a CPU in float32, by compiled kernels and matrix products.
+    """The same on a CPU in float32, by compiled loops and matrix products.
 
     A softmax is kept as its powers p and their inverse sum r at each point, w = p r: r is
     multiplied with the narrow factors of products, never with p. If the gradient of w is a
@@ -159,7 +159,7 @@ def weigh(
     keys: Float[Tensor, "rows keys width"], x: Float[Tensor, "rows width points"]
 ) -> tuple[Float[Tensor, "rows keys points"], Float[Tensor, "rows 1 points"]]:
     """The powers of softmax(keys x) over the keys, and their inverse sums."""
-    from sfo.models.compiled.softmax_kernel import powers
+    from sfo.models.compiled.softmax_loops import powers
 
     p = x.new_empty(*keys.shape[:2], x.shape[2])
     r = x.new_empty(len(x), 1, x.shape[2])

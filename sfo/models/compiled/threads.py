@@ -1,4 +1,4 @@
-"""Work of compiled kernels, which run on one thread each, shared out among torch's threads."""
+"""Work of compiled loops, which run on one thread each, shared out among torch's threads."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

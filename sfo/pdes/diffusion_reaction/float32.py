@@ -40,7 +40,7 @@ class Float32DiffusionReaction(DiffusionReaction):
         The step is dx²/(8ν), a quarter of what is stable, or `max_step` if that is shorter.
         """
         # Numba takes a second to load.
-        from sfo.pdes.diffusion_reaction.float32_kernel import advance
+        from sfo.pdes.diffusion_reaction.float32_loops import advance
 
         initial, times = check_problem(initial, times, channels=1)
         if (initial < 0).any():

@@ -42,9 +42,9 @@ class DefaultRK45Sorption(DiffusionSorption):
         """One sample's frames, one a row, and how often the right-hand side was computed."""
         from scipy.integrate import RK45
 
-        from sfo.pdes.sorption.kernels import rk45
+        from sfo.pdes.sorption.loops import rk45
 
-        constants = self.kernel_constants(len(initial), floor=-math.inf)
+        constants = self.loop_constants(len(initial), floor=-math.inf)
         tables = (RK45.A, RK45.B, RK45.E, RK45.P)
         frames, n_rates, reached = rk45(initial, times, rtol, atol, constants, *tables)
         if reached < times[-1]:

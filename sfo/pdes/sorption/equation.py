@@ -195,9 +195,9 @@ class DiffusionSorption:
         """One sample's frames, one a row, and how often the right-hand side was computed."""
         from scipy.integrate import ODEintWarning, odeint
 
-        from sfo.pdes.sorption.kernels import rate
+        from sfo.pdes.sorption.loops import rate
 
-        constants = self.kernel_constants(len(initial))
+        constants = self.loop_constants(len(initial))
 
         def derivative(_: float, u: np.ndarray) -> np.ndarray:
             out = np.empty_like(u)
@@ -224,8 +224,8 @@ class DiffusionSorption:
                 raise ArithmeticError(f"LSODA stopped. {reason}") from None
         return frames, int(counts["nfe"].max(initial=0))
 
-    def kernel_constants(self, n: int, floor: float = 0.0) -> tuple[float, ...]:
-        """D/h², capacity, n_f − 1, shift, left, ±D/h and the least u in R: the kernels' view."""
+    def loop_constants(self, n: int, floor: float = 0.0) -> tuple[float, ...]:
+        """D/h², capacity, n_f − 1, shift, left, ±D/h and the least u in R, for the loops."""
         h = self._spacing(n)
         outflow = SIGN[self.outflow] * self.diffusivity / h
         power = self.n_f - 1

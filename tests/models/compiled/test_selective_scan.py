@@ -5,7 +5,7 @@ import torch
 
 from sfo.models.compiled import selective_scan as module
 from sfo.models.compiled.selective_scan import Block, scan_by_doubling, selective_scan
-from sfo.models.compiled.selective_scan_kernel import WIDTH
+from sfo.models.compiled.selective_scan_loops import WIDTH
 
 
 def recurrence(u, delta, a, b, c):

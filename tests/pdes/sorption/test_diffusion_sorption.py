@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import erfc
 
 from sfo.pdes.sorption.equation import DiffusionSorption, initial_constant, published_constant
-from sfo.pdes.sorption.kernels import power, rate
+from sfo.pdes.sorption.loops import power, rate
 
 OUTFLOWS = ["published", "stated"]
 close = torch.testing.assert_close
@@ -48,7 +48,7 @@ def test_kernel_is_rhs(outflow):
     for low in (0.0, -0.1):
         u = random_field(37, low)
         out = np.empty(37)
-        rate(u.numpy(), soil.kernel_constants(37), out)
+        rate(u.numpy(), soil.loop_constants(37), out)
         close(torch.from_numpy(out), soil.rhs(u), rtol=1e-12, atol=1e-14)
 
 

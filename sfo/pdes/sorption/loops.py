@@ -53,7 +53,7 @@ def power(x: float, exponent: float) -> float:
 
 @compiled
 def rate(u: np.ndarray, constants: tuple[float, ...], out: np.ndarray) -> None:
-    """`DiffusionSorption.rhs(u)` for one field, with its `kernel_constants`."""
+    """`DiffusionSorption.rhs(u)` for one field, with its `loop_constants`."""
     diffusion, capacity, exponent, shift, left, outflow, floor = constants
     n = len(u)
     for i in range(n):
