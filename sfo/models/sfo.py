@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, cast
 
 from torch import Tensor, nn
@@ -28,9 +29,22 @@ from sfo.models.standardise import Standardise
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
+CHOICES: dict[str, object] = dict(
+    mixing=Mixing,
+    update=Update,
+    activation=Activation,
+    norm=Literal["layer", None],
+    lift_norm=Literal["group", None],
+)
+"""What the settings that are words may be."""
+
 
 class SFOLayer(nn.Module):
-    """v + update(K(N(v))): norm, kernel, pointwise update, residual."""
+    """v + update(kernel(norm(v))): norm, kernel, pointwise update, residual.
+
+    The update is given the kernel rather than its result: it may multiply its first matrix into
+    the kernel's, which computes the same with one matrix product less.
+    """
 
     def __init__(
         self, norm: nn.Module, kernel: SpectralKernel | FactoredKernel, update: nn.Module
@@ -177,11 +191,8 @@ class SFO(LayeredOperator):
         train_shape: Sequence[int] | None = None,
     ) -> None:
         arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        check_choice("mixing", mixing, Mixing)
-        check_choice("update", update, Update)
-        check_choice("activation", activation, Activation)
-        check_choice("norm", norm, Literal["layer", None])
-        check_choice("lift_norm", lift_norm, Literal["group", None])
+        for name, choices in CHOICES.items():
+            check_choice(name, arguments[name], choices)
         check_at_least(1, hidden_channels=hidden_channels, n_layers=n_layers, rank=rank)
         check_at_least(1, lift_channels=lift_channels, projection_channels=projection_channels)
         if rank is not None and mixing == "dense":
@@ -192,20 +203,8 @@ class SFO(LayeredOperator):
         if lift_kernel is None:
             lift_kernel = 5 if n_dim in (2, 3) else 1
         hidden = max(1, round(mlp_ratio * hidden_channels))
-        options = KernelOptions(
-            n_modes=n_modes,
-            n_dim=n_dim,
-            basis=basis,
-            index=index,
-            boundary=boundary,
-            support=support,
-            product=product,
-            transfer=transfer,
-            gain=gain,
-            low_modes=low_modes,
-            transform=transform,
-        )
-        modes = KernelModes(options, train_shape)
+        options = {option.name: arguments[option.name] for option in fields(KernelOptions)}
+        modes = KernelModes(KernelOptions(**options), train_shape)
 
         def layer() -> SFOLayer:
             kernel: SpectralKernel | FactoredKernel
@@ -230,7 +229,7 @@ class SFO(LayeredOperator):
                 else MLP(hidden_channels, hidden, activation, merged=merged),
             )
 
-        fields, frames = frames_of(out_channels, out_fields, components)
+        n_fields, frames = frames_of(out_channels, out_fields, components)
 
         def project() -> nn.Module:
             if decode == 1:
@@ -238,7 +237,7 @@ class SFO(LayeredOperator):
             return Decoder(
                 hidden_channels,
                 frames=frames,
-                fields=fields,
+                fields=n_fields,
                 shares=decode,
                 n_layers=n_layers,
                 projection_channels=projection_channels,
@@ -266,9 +265,9 @@ class SFO(LayeredOperator):
         self.skip: Pointwise | None = None
         if output_skip:
             self.skip = Pointwise(channels_in, channels_out, bias=False)
-            carry_frames(self.skip.weight, in_channels, carried, fields, frames)
-        self.fields = fields
-        self.standardise = Standardise(channels_in, fields) if standardise else None
+            carry_frames(self.skip.weight, in_channels, carried, n_fields, frames)
+        self.fields = n_fields
+        self.standardise = Standardise(channels_in, n_fields) if standardise else None
         self.arguments = {**arguments, "train_shape": modes.train_shape}
 
     def operate(self, a: Field) -> Field:
