@@ -27,7 +27,7 @@ def demo(
         out: Folder for the runs and demo.html.
         epochs: Passes over the training data of each model.
         samples: Samples in all.
-        seed: Of data, weights and sample order.
+        seed: Seed of data, weights and sample order.
     """
     import webbrowser
 
@@ -92,9 +92,9 @@ def show(
 
     Args:
         target: A benchmark, a data file or a run's folder.
-        scale: Of a benchmark: its size.
+        scale: Size of a benchmark's data.
         samples: How many to draw.
-        seed: Of the benchmark's data.
+        seed: Seed of the benchmark's data.
         out: The picture; if left out, runs/NAME.png.
         option: An option of the benchmark or a constant of its equation, as name=value.
     """
@@ -157,7 +157,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 
 
 def model_settings(arguments: list[str]) -> list[str]:
-    """`--model.n-modes 16` as `--setting n_modes=16`, for the settings differ between models.
+    """`--model.n-modes 16` as `--setting n_modes=16`, because the settings differ between models.
 
     Example:
         >>> model_settings(["train", "--model.n-modes", "16", "--model.basis=fourier"])

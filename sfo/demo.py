@@ -37,7 +37,7 @@ def run(out: Path, epochs: int = 20, samples: int = 300, seed: int = 0) -> dict[
         out: Folder for runs and report; an earlier demo there is replaced.
         epochs: Passes over the training data of each model.
         samples: Samples in all, four fifths of which train.
-        seed: Of the data, the weights and the order of samples.
+        seed: Seed of the data, the weights and the order of samples.
     """
     console = Console()
     keep_freed_blocks()

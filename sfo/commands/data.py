@@ -34,7 +34,7 @@ def generate(
         name: The benchmark; `sfo list` names them.
         scale: smoke takes seconds, desk minutes, paper is the published size.
         samples: How many; as many as the scale says if left out.
-        seed: Of the initial states.
+        seed: Seed of the initial states.
         out: The file to write; if left out, one in the data folder ($SFO_DATA).
         workers: Processes; all cores if left out.
         option: An option of the benchmark or a constant of its equation, as name=value.

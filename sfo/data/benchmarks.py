@@ -117,7 +117,7 @@ class Benchmark(ABC):
         return json.loads(json.dumps(asdict(self)))
 
     def with_options(self, **values: Any) -> "Benchmark":
-        """The same benchmark with some options, or constants of its equation, set anew.
+        """The same benchmark with some options, or constants of its equation, changed.
 
         Example:
             >>> from sfo.data.catalogue import CahnHilliardBenchmark

@@ -44,7 +44,7 @@ def examine(
     """Read a whole file, sample by sample, and report.
 
     Args:
-        path: Of any file; one that is not there is an error, not a problem.
+        path: Path of any file; one that is not there is an error, not a problem.
         progress: Called with the samples done and the samples in all.
     """
     report = Report(Path(path))

@@ -48,7 +48,7 @@ def download(
     Args:
         name: One of `published`.
         folder: Created if missing.
-        address: Of a mirror, to use instead of the published one. A part from one address
+        address: Address of a mirror, to use instead of the published one. A part from one address
             is not continued from another.
         published: The files to choose from, by default `PUBLISHED`.
         progress: Called with the bytes done and the bytes in all (None: not known). After

@@ -85,8 +85,8 @@ def generate(
         path: The file; chunks wait in the folder `path` + ".parts" until it is whole.
         scale: "smoke", "desk", "paper", or sizes of your own.
         samples: How many; None: as many as the scale says.
-        seed: Of the initial states. Published variants count their seeds from here.
-        workers: Processes; None: one a core.
+        seed: Seed of the initial states. Published variants count their seeds from here.
+        workers: Processes; None: one per core.
         progress: Called as samples are done.
     """
     if isinstance(scale, str):

@@ -41,10 +41,10 @@ class Header:
     Args:
         benchmark: Name of the benchmark, "unknown" where the file does not tell.
         n_samples: How many samples there are.
-        grid: Of the stored values.
-        times: Of the stored frames.
-        names: Of the channels.
-        static_names: Of the fields that do not change in time.
+        grid: Grid of the stored values.
+        times: Times of the stored frames.
+        names: Names of the channels.
+        static_names: Names of the fields that do not change in time.
         source: Seed, scale and options that the file was made from.
     """
 
@@ -222,7 +222,7 @@ class DataFile:
         if found != self.n_samples:
             raise DataFileError(
                 f"{self.path} holds {found} samples instead of {self.n_samples}: it is damaged "
-                "or cut. Delete it and generate or copy it anew."
+                "or cut. Delete it and generate or copy it again."
             )
         self.stride, self.time_stride = stride, time_stride
         if not 1 <= time_stride <= len(self._stored.times):
@@ -315,7 +315,7 @@ class DataFile:
         if self.sealed and sample.seal(self._stored, index) != seal:
             raise DataFileError(
                 f"{where} does not match its checksum: the file is damaged. "
-                "Delete it and generate or copy it anew."
+                "Delete it and generate or copy it again."
             )
         return sample
 
@@ -355,7 +355,7 @@ def _why_not_hdf5(path: Path) -> str:
     with open(path, "rb") as file:
         start = file.read(8)
     if start == b"\x89HDF\r\n\x1a\n":
-        return f"{path} is truncated or damaged: HDF5 cannot open it. Copy or make it anew."
+        return f"{path} is truncated or damaged: HDF5 cannot open it. Copy or make it again."
     if start.startswith(b"version "):
         return f"{path} is a Git LFS pointer, not the data; fetch it with `git lfs pull`."
     if start.lstrip().lower().startswith((b"<!doc", b"<html")):

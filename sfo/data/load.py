@@ -65,15 +65,15 @@ def load_benchmark(
         split: "train", "validation", "test" or "all".
         scheme: How samples are divided, see `Split`; "paper" is the paper's 90/10 %.
         samples: How many in all; None: as many as the scale says.
-        seed: Of the data.
+        seed: Seed of the data.
         stride: Take every `stride`-th stored point; None: as the paper does at this scale.
         time_stride: Take every `time_stride`-th frame.
         inputs: Fields of the input; None: as the benchmark has it.
         n_input: Frames of the input; None: as the benchmark has it.
         folder: Where data files are kept; None: see `data_folder`.
-        workers: Processes that generate; None: one a core.
+        workers: Processes that generate; None: one per core.
         progress: Called with the samples done and in all while generating.
-        options: Of the benchmark, and constants of its equation.
+        options: Options of the benchmark, and constants of its equation.
 
     Example:
         >>> import tempfile
@@ -82,6 +82,35 @@ def load_benchmark(
         >>> test.a.shape, test.u.shape
         (torch.Size([2, 1, 64]), torch.Size([2, 11, 64]))
     """
+    file = open_benchmark(
+        name,
+        scale,
+        samples=samples,
+        seed=seed,
+        stride=stride,
+        time_stride=time_stride,
+        folder=folder,
+        workers=workers,
+        progress=progress,
+        **options,
+    )
+    return file_pairs(file, split, scheme, inputs=inputs, n_input=n_input)
+
+
+def open_benchmark(
+    name: str,
+    scale: str = "desk",
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+    stride: int | None = None,
+    time_stride: int = 1,
+    folder: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: SampleProgress | None = None,
+    **options: Any,
+) -> DataFile:
+    """The data file of a benchmark, generated on first use; for arguments see `load_benchmark`."""
     benchmark = BENCHMARKS[name].with_options(**options)
     sizes = benchmark.scale(scale)
     path = benchmark_path(benchmark, scale, samples, seed, folder)
@@ -94,8 +123,7 @@ def load_benchmark(
         workers=workers,
         progress=progress,
     )
-    file = load_file(path, sizes.stride if stride is None else stride, time_stride)
-    return file_pairs(file, split, scheme, inputs=inputs, n_input=n_input)
+    return load_file(path, sizes.stride if stride is None else stride, time_stride)
 
 
 def load_file(
@@ -140,13 +168,29 @@ def file_pairs(
         inputs: Fields of the input; None: as the benchmark has it.
         n_input: Frames of the input; None: as the benchmark has it.
     """
+    return file_splits(file, [split], scheme, inputs=inputs, n_input=n_input)[0]
+
+
+def file_splits(
+    file: DataFile,
+    splits: Sequence[SplitName],
+    scheme: Scheme = "default",
+    *,
+    inputs: Sequence[str] | None = None,
+    n_input: int | None = None,
+) -> list[Pairs]:
+    """The pairs of some splits of a file, which is divided once; see `file_pairs`."""
     if file.benchmark in BENCHMARKS:
         known = BENCHMARKS[file.benchmark]
         inputs = known.inputs if inputs is None else inputs
         n_input = known.n_input if n_input is None else n_input
-    ids = file_split(file, scheme).ids(split)
-    made = pairs(file[ids], inputs=inputs, n_input=n_input or 1, benchmark=file.benchmark)
-    # Here, and not as a loss that is no longer a number.
-    for label, values in (("a", made.a), ("u", made.u)):
-        check_finite(label, values, ids, file.path)
-    return made
+    divided = file_split(file, scheme)
+    out = []
+    for name in splits:
+        ids = divided.ids(name)
+        made = pairs(file[ids], inputs=inputs, n_input=n_input or 1, benchmark=file.benchmark)
+        # Here, and not as a loss that is no longer a number.
+        for label, values in (("a", made.a), ("u", made.u)):
+            check_finite(label, values, ids, file.path)
+        out.append(made)
+    return out

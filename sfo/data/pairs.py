@@ -30,11 +30,11 @@ class Pairs:
     Args:
         a: Inputs, a tensor or `Rows` that are read as they are asked for.
         u: Solutions, likewise.
-        grid: Of both.
+        grid: Grid of both.
         ids: Where each sample stands in its file.
-        times: Of u's frames.
-        names: Of u's fields.
-        inputs: Of a's fields.
+        times: Times of u's frames.
+        names: Names of u's fields.
+        inputs: Names of a's fields.
         benchmark: Name of the benchmark.
     """
 
@@ -62,11 +62,47 @@ class Pairs:
         """Frames of each field in u."""
         return len(self.times)
 
+    @property
+    def n_input(self) -> int:
+        """Frames of each input field that changes in time; 0 if none does."""
+        widths = field_widths(self.a.shape[1], self.inputs, self.names)
+        return max((widths[name] for name in self.inputs if name in self.names), default=0)
+
+    def fields(self, a: Tensor | None = None) -> dict[str, Float[Tensor, "sample frame *grid"]]:
+        """The input's fields by name, or those of other inputs with the same channels.
+
+        A field that changes in time has `n_input` frames, a static field has one.
+        """
+        a = self.a[:] if a is None else a
+        widths = field_widths(a.shape[1], self.inputs, self.names)
+        return dict(zip(self.inputs, a.split(list(widths.values()), dim=1), strict=True))
+
     def trajectory(self, u: Tensor | None = None) -> Float[Tensor, "sample time field *grid"]:
         """`u`, or a prediction of it, as trajectories."""
         u = self.u if u is None else u
         fields = u.reshape(len(u), len(self.names), self.n_times, *u.shape[2:])
         return fields.transpose(1, 2)
+
+
+def field_widths(
+    in_channels: int, inputs: Sequence[str], names: Sequence[str], n_input: int | None = None
+) -> dict[str, int]:
+    """Channels of each input field: its frames if the solution has the field, else one.
+
+    Args:
+        in_channels: Channels of the input.
+        inputs: Names of the input's fields.
+        names: Names of the solution's fields.
+        n_input: Frames of each field that changes in time; None: as `in_channels` leaves it.
+
+    Example:
+        >>> field_widths(7, ("h", "u", "bed"), ("h", "u"))
+        {'h': 3, 'u': 3, 'bed': 1}
+    """
+    moving = sum(name in names for name in inputs)
+    if n_input is None:
+        n_input = (in_channels - (len(inputs) - moving)) // max(1, moving)
+    return {name: n_input if name in names else 1 for name in inputs}
 
 
 def pairs(
@@ -79,7 +115,7 @@ def pairs(
     """Pairs (first frames, all frames) of trajectories, in float32.
 
     Args:
-        trajectories: Of any float type.
+        trajectories: Trajectories of any float type.
         inputs: Names of the fields that a holds: channels, of which the first `n_input` frames
             are taken, and static fields. None: all channels, and the static fields after them;
             of one frame, a steady solution, only the static fields if there are any.
@@ -158,7 +194,7 @@ def split(n_samples: int, scheme: Scheme = "default", digests: Sequence[bytes] =
     Args:
         n_samples: At least 3, of which each split gets at least one.
         scheme: See `Split`.
-        digests: Of the samples, for "deduplicated": equal samples have equal ones.
+        digests: Digests of the samples, for "deduplicated": equal samples have equal ones.
 
     Example:
         >>> split(10, "paper").test

@@ -10,13 +10,13 @@ class PublishedFile:
     """A data file as its authors published it.
 
     Args:
-        name: Of the benchmark.
+        name: Name of the benchmark.
         file_name: On disk.
         address: Where a program can fetch it, None if only a person with a browser can.
         size: In bytes. None, as for the checksums: not known.
         md5: In hexadecimal digits.
         sha256: In hexadecimal digits.
-        licence: Of the data.
+        licence: Licence of the data.
         note: Where the file comes from and, without an address, how to get it.
     """
 

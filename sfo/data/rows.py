@@ -18,7 +18,7 @@ class Rows:
     Indexing gives float32 tensors on the CPU; nothing that was read is kept.
 
     Args:
-        shape: Of the whole array.
+        shape: Shape of the whole array.
         read: From a list of samples to a copy of their values, an array or tensor of any float
             type.
         ids: Which samples these rows are; None: all.

@@ -15,12 +15,12 @@ class Trajectories:
 
     Args:
         values: One solution a sample.
-        times: Of the frames.
-        grid: Of the values.
-        names: Of the channels, such as ("h", "u", "v").
+        times: Times of the frames.
+        grid: Grid of the values.
+        names: Names of the channels, such as ("h", "u", "v").
         ids: Where each sample stands in its file or sequence of seeds.
         static: Fields that do not change in time, such as the bathymetry.
-        static_names: Of the channels of `static`.
+        static_names: Names of the channels of `static`.
     """
 
     values: Float[Tensor, "sample time channel *grid"]

@@ -8,7 +8,7 @@ from sfo.evaluation.cost import (
     measure_cost,
     training_memory,
 )
-from sfo.evaluation.errors import Errors, ErrorSums, compute_errors, evaluate
+from sfo.evaluation.errors import Errors, ErrorSums, compute_errors, evaluate, evaluate_fields
 from sfo.evaluation.metric import Context, Metric, printed_metrics
 from sfo.evaluation.statistics import Comparison, Interval, compare, mean_interval
 
@@ -25,6 +25,7 @@ __all__ = [
     "count_flops",
     "count_parameters",
     "evaluate",
+    "evaluate_fields",
     "mean_interval",
     "measure_cost",
     "metrics",

@@ -32,15 +32,15 @@ class Cost:
     Attributes:
         parameters: Numbers that are learned, a complex one counting once, as the papers do.
         real_parameters: The same with a complex one counting twice.
-        flops: Of a prediction, for each sample: see `count_flops`. What a batch shares, such
-            as the kernel of an SFO, is divided among its samples.
+        flops: Floating-point operations of a prediction for each sample, see `count_flops`. What a
+            batch shares, such as the kernel of an SFO, is divided among its samples.
         training_flops: The same of a training step, forward and backward.
         training_memory: Bytes that a training step adds at its peak: see `training_memory`.
         training_seconds: Median time of a training step.
         samples_per_second: In prediction, by the median time of a batch.
-        batch_size: Of all of these.
+        batch_size: Batch size of all of these.
         device: Where it was measured.
-        threads: Of the CPU.
+        threads: Threads of the CPU.
     """
 
     parameters: int

@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sfo.data.pairs import Pairs
 from sfo.evaluation.metric import Context, Gather, Value, as_metric
 from sfo.grid import Grid
 from sfo.registry import METRICS
@@ -190,7 +191,27 @@ class Errors(Mapping[str, Any]):
         return 100 * self["relative_l2"]
 
 
-def evaluate(
+def evaluate(model: nn.Module, pairs: Pairs, *, batch_size: int = 10) -> Errors:
+    """All errors of a model on some pairs: what runs, commands and analyses report.
+
+    Args:
+        model: It is put in evaluation mode, and back into what it was in.
+        pairs: Inputs and true solutions, anywhere.
+        batch_size: It bounds the memory and does not change the result.
+    """
+    return evaluate_fields(
+        model,
+        pairs.a,
+        pairs.u,
+        components=len(pairs.names),
+        n_times=pairs.n_times,
+        grid=pairs.grid,
+        fields=pairs.names,
+        batch_size=batch_size,
+    )
+
+
+def evaluate_fields(
     model: nn.Module,
     a: Field,
     u: Field,
@@ -201,7 +222,7 @@ def evaluate(
     fields: Sequence[str] | None = None,
     batch_size: int = 16,
 ) -> Errors:
-    """All errors of a model, on its own device and in its own precision.
+    """The same of plain tensors, on the model's own device and in its own precision.
 
     Args:
         model: It is put in evaluation mode, and back into what it was in.
@@ -212,7 +233,8 @@ def evaluate(
 
     Example:
         >>> u = torch.rand(5, 3, 8)
-        >>> evaluate(nn.Identity(), u, u, n_times=3, grid=Grid((8,), (0.0,), (1.0,))).relative_l2
+        >>> grid = Grid((8,), (0.0,), (1.0,))
+        >>> evaluate_fields(nn.Identity(), u, u, n_times=3, grid=grid).relative_l2
         0.0
     """
     if len(a) != len(u) or batch_size < 1:

@@ -5,7 +5,8 @@ from typing import Any, cast
 
 from torch import nn
 
-from sfo.experiments.run import evaluate_pairs, run_pairs
+from sfo.evaluation.errors import evaluate
+from sfo.experiments.run import run_pairs
 from sfo.models.sfo import SFO
 from sfo.registry import BENCHMARKS, Registry
 from sfo.training.config import Experiment
@@ -45,7 +46,7 @@ def transfer(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
                 if not _modes_fit(model, pairs.grid.shape):
                     found[way][str(size)] = None
                     continue
-            found[way][str(size)] = evaluate_pairs(model, pairs).percent
+            found[way][str(size)] = evaluate(model, pairs).percent
     return {"trained": n, "percent": found}
 
 

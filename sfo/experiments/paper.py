@@ -1,8 +1,8 @@
 """Every number that the paper prints in a table or plots in a curve, and where they disagree.
 
 The paper is "SFO: Learning PDE Solution Operators via Hilbert Spectral Basis". Errors are relative
-L₂ errors in per cent, whatever the paper's scale: a factor in front of a row says how the digits,
-which are the printed ones, become per cent. A ± is half of a 95 % interval over ten seeds.
+L₂ errors in percent, whatever the paper's scale: a factor in front of a row says how the digits,
+which are the printed ones, become percent. A ± is half of a 95 % interval over ten seeds.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 @dataclass(frozen=True)
 class Published:
-    """An error in per cent, and half the width of its interval where the paper gives one."""
+    """An error in percent, and half the width of its interval where the paper gives one."""
 
     mean: float
     half_width: float | None = None
@@ -36,14 +36,14 @@ SEEDS = 10
 """Runs behind each mean of `MAIN`."""
 
 TENTH = 1 / 10
-"""To per cent from 10 × L₂(%), as the tables print Diffusion-Sorption."""
+"""To percent from 10 × L₂(%), as the tables print Diffusion-Sorption."""
 
 FRACTION = 100
-"""To per cent from a fraction, as the curves over the rank are plotted."""
+"""To percent from a fraction, as the curves over the rank are plotted."""
 
 THOUSANDTHS = 1000
-"""To the per cent of `MAIN` from the Maxwell rows of `RANK`, `SUBSAMPLE` and `BOUNDARY`, which give
-0.040 where `MAIN` gives 40.8: not per cent, and not a fraction, which would be 0.408. Should `MAIN`
+"""To the percent of `MAIN` from the Maxwell rows of `RANK`, `SUBSAMPLE` and `BOUNDARY`, which give
+0.040 where `MAIN` gives 40.8: not percent, and not a fraction, which would be 0.408. Should `MAIN`
 be ten times too large rather than these three ten times too small, divide all of them by ten."""
 
 # The rows below are kept as rows, to be compared with the printed ones.
@@ -104,10 +104,10 @@ CLAIMS: Mapping[str, float] = {
     "allen_cahn": 28.57, "diffusion_sorption": 0.9, "diffusion_reaction": 33.33,
     "cahn_hilliard": 38.46, "shallow_water": 2.56, "maxwell": 18.81,
 }
-"""Text below that table: by how many per cent SFO's error is less than the best baseline's."""
+"""Text below that table: by how many percent SFO's error is less than the best baseline's."""
 
 LARGEST_CLAIM = 40
-"""Abstract, introduction and conclusion: "up to" so many per cent."""
+"""Abstract, introduction and conclusion: "up to" so many percent."""
 
 RUNTIME: Mapping[str, Mapping[str, float]] = {
     "allen_cahn": dict(sfo=2.09, svd_no=5.87, deeponet=1.09, fno=1.61, uno=2.06, pino=2.57,

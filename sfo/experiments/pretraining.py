@@ -13,7 +13,8 @@ from sfo import zoo
 from sfo.data.benchmarks import Benchmark
 from sfo.data.pairs import split
 from sfo.evaluation.cost import count_parameters
-from sfo.experiments.run import evaluate_pairs, run, run_pairs
+from sfo.evaluation.errors import evaluate
+from sfo.experiments.run import run, run_pairs
 from sfo.experiments.surrogate import Solver, error_on_finer_grid, speed
 from sfo.models.operator import Operator
 from sfo.models.pretrained import RUN_MODEL, write_atomically
@@ -139,9 +140,9 @@ def write_card(
     parts = split(samples, experiment.data.scheme)
     points = scale.n // (scale.stored * scale.stride)
     solver = Solver(benchmark, scale, experiment.data.seed, parts.test[:FINE_SAMPLES])
-    test = evaluate_pairs(model, run_pairs(experiment))
+    test = evaluate(model, run_pairs(experiment))
     with torch.no_grad():
-        half = evaluate_pairs(model, run_pairs(experiment, points=points // 2))
+        half = evaluate(model, run_pairs(experiment, points=points // 2))
         twice = error_on_finer_grid(model, solver)
     one_chunk = Solver(benchmark, scale, experiment.data.seed, parts.test[: benchmark.chunk])
     measured = speed(model, one_chunk, test.percent / 100)

@@ -29,7 +29,14 @@ from sfo.shapes import Field
 from sfo.training.config import Experiment
 from sfo.training.fit import Run, Status, fit, load_best
 from sfo.training.folder import RunFolder
-from sfo.training.prepare import DataShape, check_arrays, described, load_pairs, own_shape
+from sfo.training.prepare import (
+    DataShape,
+    check_arrays,
+    described,
+    load_pairs,
+    load_splits,
+    own_shape,
+)
 from sfo.training.processes import on_rank_zero
 from sfo.training.wrappers import Normalised
 
@@ -66,26 +73,26 @@ def run(
         fabric: Accelerator, devices, … as `fit` has them.
     """
     given: dict[str, Any] = {}
+    test: Pairs | None = None
     sources: dict[str, Any] = {"plugins": list(plugins)} if plugins else {}
     if arrays is not None:
-        given = {name: load_pairs(experiment, name, arrays=arrays) for name in TRAINED}
+        train, validation, test = load_splits(experiment, arrays=arrays)
+        given = dict(train=train, validation=validation)
         if arrays.path is not None:
             sources["data"] = str(arrays.path)
     trained = fit(
         experiment, Path(out), resume=resume, progress=progress, sources=sources, **given, **fabric
     )
+    test = trained.test if arrays is None else test
     measured = (cost, memory)
-    return on_rank_zero(trained.fabric, lambda: _finish(trained, arrays, measured, picture=picture))
-
-
-TRAINED: tuple[SplitName, SplitName] = ("train", "validation")
+    return on_rank_zero(trained.fabric, lambda: _finish(trained, test, measured, picture=picture))
 
 
 def _finish(
-    trained: Run, arrays: Arrays | None, measured: tuple[bool, bool], *, picture: bool
+    trained: Run, test: Pairs | None, measured: tuple[bool, bool], *, picture: bool
 ) -> Record:
     """Evaluate a trained model, and leave what there is to say of it in the run's folder."""
-    test = load_pairs(trained.experiment, "test", arrays=arrays)
+    assert test is not None
     record = make_record(trained, test)
     folder = RunFolder(trained.folder)
     cost, memory = measured
@@ -109,7 +116,7 @@ def draw(
     from sfo.plot.predictions import prediction_figure
 
     if errors is None:
-        errors = evaluate_pairs(model, pairs).per_sample
+        errors = evaluate(model, pairs).per_sample
     order = np.argsort(errors)
     chosen = [int(order[0]), int(order[len(order) // 2]), int(order[-1])]
     few = pairs[chosen]
@@ -160,25 +167,11 @@ def make_record(trained: Run, test: Pairs) -> Record:
     best = min(validated, key=lambda row: row["validation"])
     return Record(
         experiment=trained.experiment,
-        errors=evaluate_pairs(trained.model, test),
+        errors=evaluate(trained.model, test),
         parameters=count_parameters(trained.model),
         best_epoch=best["epoch"],
         validation=best["validation"],
         epochs=len(trained.history),
-    )
-
-
-def evaluate_pairs(model: nn.Module, pairs: Pairs, batch_size: int = EVALUATION_BATCH) -> Errors:
-    """All metrics of a model on some pairs."""
-    return evaluate(
-        model,
-        pairs.a,
-        pairs.u,
-        components=len(pairs.names),
-        n_times=pairs.n_times,
-        grid=pairs.grid,
-        fields=pairs.names,
-        batch_size=batch_size,
     )
 
 
@@ -228,7 +221,7 @@ def evaluate_run(
         pairs = own_pairs(folder, experiment, data, split, points)
     else:
         pairs = run_pairs(experiment, points=points, file=file, split=split)
-    return evaluate_pairs(load_best(folder), pairs), pairs
+    return evaluate(load_best(folder), pairs), pairs
 
 
 def own_pairs(

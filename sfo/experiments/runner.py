@@ -235,7 +235,7 @@ def _terminated_like_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def _alone(results: Results) -> Iterator[None]:
-    """One runner a folder."""
+    """One runner per folder."""
     results.folder.mkdir(parents=True, exist_ok=True)
     busy = f"{results} is in use: another runner is at work there."
     with locked(results.folder / ".lock", timeout=2, busy=busy):

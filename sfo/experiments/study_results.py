@@ -32,7 +32,7 @@ class CellResults:
         cell: The cell of a study.
         runs: One run per seed; none before the protocol is chosen.
         records: Records of those runs that have one that can be trusted.
-        failures: Why others have none, a sentence each.
+        failures: Why others have none, one sentence each.
         choice: The protocol that the trials have chosen.
         analyses: What else was measured on the trained models.
     """

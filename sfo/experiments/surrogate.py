@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.pairs import pairs
 from sfo.data.trajectories import Trajectories
-from sfo.evaluation.errors import to_model
-from sfo.experiments.run import evaluate_pairs
+from sfo.evaluation.errors import evaluate, to_model
 from sfo.grid import Grid
 from sfo.training.loss import relative_l2
 
@@ -118,7 +117,7 @@ def error_on_finer_grid(model: nn.Module, solver: Solver) -> float | None:
         n_input=benchmark.n_input,
         benchmark=benchmark.name,
     )
-    return evaluate_pairs(model, fine).percent
+    return evaluate(model, fine).percent
 
 
 def speed(model: nn.Module, solver: Solver, error: float) -> dict[str, Any]:

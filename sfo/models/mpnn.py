@@ -33,7 +33,7 @@ class MPNNLayer(nn.Module):
     W₁ is linear: W₁(…) + b₁ = A_i + B_j, where A and B are computed once a point.
 
     Args:
-        channels: Of f.
+        channels: Channels of f.
         relative: Channels of r, of which messages see the difference.
         n_theta: Numbers that are the same at all points.
     """

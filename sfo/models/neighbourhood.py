@@ -78,8 +78,8 @@ class Edges:
     Args:
         regions: For each offset the points that have such a neighbour, and where it lies if the
             grid is surrounded.
-        shape: Of the grid.
-        surrounded: Of the grid and its images.
+        shape: Shape of the grid.
+        surrounded: Points of the grid and its images.
 
     Example:
         >>> edges = Neighbourhood(n_dim=1, radius=1, neighbours="box", periodic=False).edges((4,))

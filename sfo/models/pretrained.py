@@ -98,7 +98,7 @@ class Pretrained:
         if digest != config["sha256"]:
             raise PretrainedError(
                 f"{path} is damaged: its SHA-256 is {digest[:16]}…, but {CONFIG} says "
-                f"{config['sha256'][:16]}…. Copy the folder again or save the model anew."
+                f"{config['sha256'][:16]}…. Copy the folder again or save the model again."
             )
         if config["model"] not in MODELS:
             known = ", ".join(MODELS.names())

@@ -89,7 +89,7 @@ class Source(ABC):
 
 
 class Solver(Source):
-    """A benchmark: every seed is a sample that no model was trained on, and is solved anew.
+    """A benchmark: every seed is a sample that no model was trained on, and is solved again.
 
     Args:
         benchmark: The benchmark with its options.

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 
 def training_curves(histories: Mapping[str, list[dict[str, Any]]]) -> Figure:
-    """Training and validation error against the epoch, one colour a run.
+    """Training and validation error against the epoch, one colour per run.
 
     Args:
         histories: For each run's label, its rows of metrics.jsonl.

@@ -26,12 +26,12 @@ SIGNED, POSITIVE = "RdBu_r", "viridis"
 
 
 def picture(data: Trajectories | Pairs, samples: int = 6, title: str | None = None) -> Figure:
-    """The first samples of `data`, with one colour scale a field.
+    """The first samples of `data`, with one colour scale per field.
 
     Args:
         data: Trajectories; or pairs, whose solutions are drawn.
         samples: How many at most.
-        title: Of the picture.
+        title: Title of the picture.
 
     Example:
         >>> grid = Grid((8,), (-1.0,), (1.0,))
@@ -67,9 +67,9 @@ def show_benchmark(
         name: A benchmark.
         scale: "smoke", "desk" or "paper".
         samples: How many.
-        seed: Of the data.
+        seed: Seed of the data.
         out: The picture to write; None: runs/NAME.png.
-        options: Of the benchmark.
+        options: Options of the benchmark.
 
     Returns:
         Where the picture is.
@@ -87,20 +87,14 @@ def show_benchmark(
 def _trajectories(pairs: Pairs) -> Trajectories:
     """The solutions of pairs, and those of their inputs that do not change in time."""
     fixed = tuple(name for name in pairs.inputs if name not in pairs.names)
-    moving = len(pairs.inputs) - len(fixed)
-    n_input = (pairs.a.shape[1] - len(fixed)) // max(1, moving)
-    static, row = [], 0
-    for name in pairs.inputs:
-        if name in fixed:
-            static.append(pairs.a[:, row])
-        row += 1 if name in fixed else n_input
+    fields = pairs.fields()
     return Trajectories(
         pairs.trajectory(),
         torch.tensor(pairs.times, dtype=torch.float64),
         pairs.grid,
         pairs.names,
         pairs.ids,
-        torch.stack(static, dim=1) if static else None,
+        torch.cat([fields[name] for name in fixed], dim=1) if fixed else None,
         fixed,
     )
 
@@ -111,7 +105,7 @@ def _first(data: Trajectories, samples: int) -> Trajectories:
 
 
 def _space_time(data: Trajectories) -> Figure:
-    """Above, an image a sample, x to the right and time upwards; below, u(x) at a few times."""
+    """Above, an image per sample, x to the right and time upwards; below, u(x) at a few times."""
     fields, columns = len(data.names), len(data)
     figure = Figure(figsize=(1.9 * columns + 1.1, 3.2 * fields + 0.4), layout="constrained")
     heights = [2, 1] * fields
@@ -148,7 +142,7 @@ def _draw_space_time(figure: Figure, panels: np.ndarray, data: Trajectories, cha
 
 
 def _frames(data: Trajectories) -> Figure:
-    """A row a sample: the static fields, then each field at a few times."""
+    """A row per sample: the static fields, then each field at a few times."""
     blocks = _blocks(data)
     rows, columns = len(data), sum(len(titles) for _, titles, _ in blocks)
     figure = Figure(figsize=(1.15 * columns + 0.8, 1.15 * rows + 1.3), layout="constrained")

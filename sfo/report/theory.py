@@ -378,7 +378,7 @@ def _versus(modes: int | None, usb: int | None, tried: int) -> str:
 
 
 def _line(needed: Sequence[int | None]) -> tuple[float, float]:
-    """Slope (modes a decade) and R² of L against log₁₀ 1/ε."""
+    """Slope (modes per decade) and R² of L against log₁₀ 1/ε."""
     points = [(-math.log10(e), m) for e, m in zip(TOLERANCES, needed, strict=True) if m is not None]
     if len(points) < 3:
         return math.nan, math.nan

@@ -50,7 +50,7 @@ def coefficient_decay(roots: Sequence[float], n: int, path: Path) -> None:
 def error_against_modes(
     roots: Sequence[float], usb: dict[int, Tensor], sharp: dict[int, Tensor], path: Path
 ) -> None:
-    """One panel a root, one line a length N, the bound (1) dashed."""
+    """One panel per root, one line per length N, the bound (1) dashed."""
     figure, axes = _figure(len(roots), (2.3 * len(roots), 3.2))
     for i, (axis, rho) in enumerate(zip(axes, roots, strict=True)):
         for (n, errors), ink in zip(usb.items(), _shades(len(usb)), strict=True):
@@ -69,7 +69,7 @@ def bases_and_bound(
     n: int,
     path: Path,
 ) -> None:
-    """One panel a root, one line a basis, the two bounds dashed."""
+    """One panel per root, one line per basis, the two bounds dashed."""
     figure, axes = _figure(len(roots), (2.3 * len(roots), 3.2))
     for i, (axis, rho) in enumerate(zip(axes, roots, strict=True)):
         for name, values in errors.items():

@@ -17,10 +17,10 @@ class BatchShard:
     """What one process takes of a batch.
 
     Args:
-        rows: Its samples; never none, for every process must take part in every step.
+        rows: Its samples; never none, because every process must take part in every step.
         size: Samples of the whole batch.
-        weight: Of the mean over `rows`, so that the mean over processes is that of the batch:
-            p |rows| / size for p processes, and 0 where `rows` are another's.
+        weight: Weight of the mean over `rows`, so that the mean over processes is that of the
+            batch: p |rows| / size for p processes, and 0 where `rows` are another's.
     """
 
     rows: Tensor
@@ -56,7 +56,7 @@ def fetch(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """The inputs and solutions of each share in turn, gathered by threads ahead of their use.
 
-    Threads, for the samples are in memory: gathering them leaves Python's lock free, and there
+    Threads, because the samples are in memory: gathering them leaves Python's lock free, and there
     are no processes to outlive a killed run.
     """
 

@@ -10,7 +10,7 @@ is an ordinary safetensors file with the tensors under their paths in the tree
               "model/lift.weight":{"dtype":"F32","shape":[…],"data_offsets":[…]},…}
 
 The SHA-256 is that of the whole file with 64 zeros in its own place, so no bit can change
-unnoticed. It is no signature: whoever edits a file can hash it anew. Hence `load` also writes
+unnoticed. It is no signature: whoever edits a file can hash it again. Hence `load` also writes
 the header of what it read once more and accepts only a file that is, byte for byte, what `save`
 would have written. No code of a file is ever run.
 
@@ -113,7 +113,7 @@ def load(path: str | os.PathLike[str], *, require_finite: Sequence[str] = ()) ->
     """Read a checkpoint, or say why it is refused; tensors come back on the CPU.
 
     Args:
-        path: Of the file itself; links are not followed.
+        path: Path of the file itself; links are not followed.
         require_finite: Top-level parts of the state, such as `("model",)`, in which a tensor
             with NaN or infinite entries is refused.
     """
@@ -134,13 +134,24 @@ def load(path: str | os.PathLike[str], *, require_finite: Sequence[str] = ()) ->
 
 def latest(folder: str | os.PathLike[str], *, require_finite: Sequence[str] = ()) -> Path | None:
     """The newest checkpoint that `load` accepts, with a warning for each one passed over."""
-    return _first_sound(_checkpoints(Path(folder)), require_finite)
+    return _first_sound(_checkpoints(Path(folder)), require_finite)[0]
+
+
+def load_latest(
+    folder: str | os.PathLike[str], *, require_finite: Sequence[str] = ()
+) -> dict[str, Any] | None:
+    """The state of that checkpoint, or None if there is none."""
+    return _first_sound(_checkpoints(Path(folder)), require_finite)[1]
 
 
 def best(folder: str | os.PathLike[str], *, require_finite: Sequence[str] = ()) -> Path | None:
     """The checkpoint last saved as the best, or None, with a warning if it is damaged."""
-    path = Path(folder) / BEST
-    return _first_sound([path] if os.path.lexists(path) else [], require_finite)
+    return _first_sound(_best(folder), require_finite)[0]
+
+
+def load_best(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The state of that checkpoint, or None if there is none."""
+    return _first_sound(_best(folder), ())[1]
 
 
 def check_shapes(state: Any, template: Any) -> None:
@@ -295,15 +306,21 @@ def _has(shape: tuple[int, ...] | None) -> str:
     return "is missing" if shape is None else f"has shape {shape}"
 
 
-def _first_sound(paths: Sequence[Path], require_finite: Sequence[str]) -> Path | None:
+def _first_sound(
+    paths: Sequence[Path], require_finite: Sequence[str]
+) -> tuple[Path, dict[str, Any]] | tuple[None, None]:
+    """The first checkpoint that can be read, and its state."""
     for path in paths:
         try:
-            load(path, require_finite=require_finite)
+            return path, load(path, require_finite=require_finite)
         except CheckpointError as error:
             warnings.warn(f"A checkpoint is passed over. {error}", stacklevel=3)
-        else:
-            return path
-    return None
+    return None, None
+
+
+def _best(folder: str | os.PathLike[str]) -> list[Path]:
+    path = Path(folder) / BEST
+    return [path] if os.path.lexists(path) else []
 
 
 def _checkpoints(folder: Path) -> list[Path]:

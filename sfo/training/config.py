@@ -81,12 +81,12 @@ class DataConfig(Config):
         samples: How many samples in all; None: as the scale says.
         train_samples: Train on the first so many training samples only, with all validation and
             test samples; None: on all.
-        seed: Of the data.
+        seed: Seed of the data.
         scheme: How samples are divided into train, validation and test.
         stride: Take every `stride`-th stored point; None: as the paper does.
         time_stride: Take every `time_stride`-th frame.
         file: A data file to use instead of a generated one.
-        options: Of the benchmark, and constants of its equation.
+        options: Options of the benchmark, and constants of its equation.
         arrays: For data of the user's own, what is known of them; None: the benchmark's.
     """
 
@@ -156,7 +156,7 @@ class TrainConfig(Config):
 
     Args:
         epochs: Passes over the training samples.
-        batch_size: Samples a step, over all processes.
+        batch_size: Samples per step, over all processes.
         optimizer: "adam", "adamw", or "muon", which takes orthogonal steps for matrices and
             AdamW's for all other parameters.
         learning_rate: The (largest) learning rate.
@@ -175,9 +175,10 @@ class TrainConfig(Config):
         rollout: None: all frames at once, as the paper; or n: the model maps n frames to the
             next one and is unrolled to the end.
         normaliser: None, or "standard": a and u to mean 0 and deviation 1 by training data.
-        precision: Of weights and arithmetic ("true"), or of the arithmetic alone ("mixed").
+        precision: Precision of weights and arithmetic ("true"), or of the arithmetic alone
+            ("mixed").
         loader_workers: Threads that gather batches ahead of their use; 0: none.
-        checkpoint_every: Steps between checkpoints; None: one an epoch. The best epoch and the
+        checkpoint_every: Steps between checkpoints; None: one per epoch. The best epoch and the
             last are saved besides.
         keep_last: Checkpoints to keep besides the best.
         validate_every: Epochs between validations.

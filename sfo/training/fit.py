@@ -19,7 +19,7 @@ from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 from sfo.training.loop import Diverged, Loop, Status
 from sfo.training.optimisers import check_strategy
-from sfo.training.prepare import DataShape, build, load_pairs
+from sfo.training.prepare import DataShape, build, load_splits
 from sfo.training.processes import on_rank_zero, restarts, start
 from sfo.training.signals import Stopped, StopRequest
 
@@ -30,7 +30,8 @@ __all__ = ["Diverged", "Run", "Status", "Stopped", "fit", "load_best"]
 class Run:
     """A finished run: the model with the best validation error, and the course of it all.
 
-    `fabric` holds the processes that have trained it, each of which has a `Run` of its own.
+    `fabric` holds the processes that have trained it, each of which has a `Run` of its own. `test`
+    are the samples to report on, if they were loaded along with the others.
     """
 
     experiment: Experiment
@@ -38,6 +39,7 @@ class Run:
     history: list[dict[str, Any]]
     folder: Path
     fabric: Fabric = field(repr=False, compare=False)
+    test: Pairs | None = field(default=None, repr=False, compare=False)
 
 
 def fit(
@@ -65,8 +67,8 @@ def fit(
         experiment: What to do.
         out: The run's folder, which all processes must be able to read.
         resume: Go on from the newest whole checkpoint in `out`; "auto": if a run is there.
-            Processes that torchrun has started anew go on in any case.
-        train, validation: Pairs, if they are at hand; None: loaded as the experiment says.
+            Processes that torchrun has started again go on in any case.
+        train, validation: Pairs, if they are available; None: loaded as the experiment says.
         sources: Where data of the user's own and plugins are, kept in the folder.
         progress: Called after every step.
         accelerator, devices, num_nodes: As Lightning Fabric has them; under torchrun, the
@@ -79,8 +81,7 @@ def fit(
         >>> from tempfile import TemporaryDirectory
         >>> e = Experiment.of("allen_cahn", scale="smoke", settings=dict(hidden_channels=8))
         >>> with TemporaryDirectory() as folder:
-        ...     train = load_pairs(e, "train", folder=f"{folder}/data", workers=1)
-        ...     validation = load_pairs(e, "validation", folder=f"{folder}/data")
+        ...     train, validation, _ = load_splits(e, folder=f"{folder}/data", workers=1)
         ...     run = fit(e, f"{folder}/run", train=train, validation=validation)
         >>> [sorted(row) for row in run.history][0]
         ['epoch', 'learning_rate', 'loss', 'step', 'validation']
@@ -93,7 +94,7 @@ def fit(
         num_nodes=num_nodes,
         strategy=strategy,
     )
-    folder = RunFolder(out)
+    folder, test = RunFolder(out), None
     if restarts() and not resume:
         resume = "auto"
     with ExitStack() as stack:
@@ -102,10 +103,11 @@ def fit(
         )
         # One process makes the data, the others find them.
         with fabric.rank_zero_first():
-            if train is None:
-                train = load_pairs(experiment, "train")
-            if validation is None:
-                validation = load_pairs(experiment, "validation")
+            if train is None or validation is None:
+                loaded = load_splits(experiment)
+                train = loaded[0] if train is None else train
+                validation = loaded[1] if validation is None else validation
+                test = loaded[2]
         on_rank_zero(fabric, lambda: folder.describe_data(train, validation, begun=is_resuming))
         # The caller's random numbers are left alone.
         gpus = [fabric.device] if fabric.device.type == "cuda" else []
@@ -121,16 +123,15 @@ def fit(
         if is_resuming:
             loop.restore()
         loop.run()
-    return Run(experiment, load_best(folder), loop.history, folder.path, fabric)
+    return Run(experiment, load_best(folder), loop.history, folder.path, fabric, test)
 
 
 def load_best(run: RunFolder | str | Path) -> nn.Module:
     """The model of a run with the weights of its best epoch, on the CPU, in their precision."""
     folder = run if isinstance(run, RunFolder) else RunFolder(run)
-    path = checkpoint.best(folder.checkpoints)
-    if path is None:
+    state = checkpoint.load_best(folder.checkpoints)
+    if state is None:
         raise ValueError(f"{folder} has no checkpoint of a validated epoch yet; see `sfo resume`.")
-    state = checkpoint.load(path)
     model = build(folder.experiment(), folder.data_shape())
     # Assigned, not copied: a run in float64 has its weights in float64.
     if state["ema"] is None:

@@ -4,8 +4,8 @@ experiment.json   the resolved configuration
 sources.json      where the data of the user's own and the plugins were, if there are any
 data.json         channels, grid, times, and the ids of the samples of each part
 environment.json  versions, machine, command
-metrics.jsonl     one line an epoch, the same bytes whether or not the run was interrupted
-timing.jsonl      one line an epoch as it went by: seconds and samples per second
+metrics.jsonl     one line per epoch, the same bytes whether or not the run was interrupted
+timing.jsonl      one line per epoch as it went by: seconds and samples per second
 checkpoints/      the last ones and the best
 tensorboard/      the curves of metrics.jsonl, where TensorBoard is installed
 record.json       what was measured in the end

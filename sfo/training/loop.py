@@ -288,9 +288,9 @@ class Loop:
 
     def restore(self) -> None:
         """Go back to the newest whole checkpoint; to the beginning if there is none."""
-        newest = checkpoint.latest(self.folder.checkpoints, require_finite=("model",))
+        newest = checkpoint.load_latest(self.folder.checkpoints, require_finite=("model",))
         if newest is not None:
-            self._load(checkpoint.load(newest))
+            self._load(newest)
         # What was written after that checkpoint is about to be written again.
         on_rank_zero(self.fabric, lambda: self.folder.write_metrics(self.history))
 

@@ -100,7 +100,7 @@ class PhysicsLoss:
         return pde_residual(
             self.pde,
             frames,
-            given=given_fields(self.pairs, a.to(frames)),
+            given=self.pairs.fields(a.to(frames)),
             grid=self.pairs.grid,
             times=torch.tensor(self.pairs.times, dtype=torch.float64),
         )
@@ -125,18 +125,9 @@ def initial_loss(pairs: Pairs, a: Field, prediction: Field) -> Float[Tensor, " s
 
 def initial_frames(pairs: Pairs, a: Field) -> Frames:
     """The first frames, by the input; fields that it leaves out begin at 0, as water at rest."""
-    given = given_fields(pairs, a)
+    given = pairs.fields(a)
     zero = torch.zeros_like(next(given[name] for name in pairs.names if name in given))
     return torch.stack([given.get(name, zero) for name in pairs.names], dim=2)
-
-
-def given_fields(pairs: Pairs, a: Field) -> dict[str, Float[Tensor, "sample _ *grid"]]:
-    """The fields of an input by name: some frames of those that change, one of the others."""
-    static = [name for name in pairs.inputs if name not in pairs.names]
-    moving = len(pairs.inputs) - len(static)
-    n_input = (a.shape[1] - len(static)) // max(1, moving)
-    widths = [1 if name in static else n_input for name in pairs.inputs]
-    return dict(zip(pairs.inputs, a.split(widths, dim=1), strict=True))
 
 
 def check_physics(benchmark: Benchmark, names: tuple[str, ...] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -9,8 +10,9 @@ from torch import Tensor, nn
 
 from sfo.data.arrays import Arrays, split_by_share
 from sfo.data.benchmarks import Benchmark
-from sfo.data.load import file_pairs, load_benchmark, load_file
-from sfo.data.pairs import Pairs, SplitName
+from sfo.data.hdf5 import DataFile
+from sfo.data.load import file_splits, load_file, open_benchmark
+from sfo.data.pairs import Pairs, SplitName, field_widths
 from sfo.data.rows import Rows, array_rows, channel_moments
 from sfo.grid import Grid
 from sfo.memory import build_within_memory
@@ -49,13 +51,9 @@ class DataShape:
         Args:
             n_input: Frames of each field in the input; None: as the data have them.
         """
-        moving = [name for name in self.inputs if name in self.names]
-        if n_input is None:
-            n_input = (self.in_channels - self.static) // max(1, len(moving))
-        ends, channel = {}, 0
-        for name in self.inputs:
-            channel += n_input if name in self.names else 1
-            ends[name] = channel - 1
+        widths = field_widths(self.in_channels, self.inputs, self.names, n_input)
+        last = dict(zip(widths, accumulate(widths.values()), strict=True))
+        ends = {name: channel - 1 for name, channel in last.items()}
         return [ends.get(name) for name in self.names]
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,58 +78,76 @@ def load_pairs(
         arrays: Data of the user's own, for an experiment with such; see `check_arrays`.
         how: Goes to `load_benchmark` (folder, workers, progress).
     """
-    pairs = _whole_split(experiment, split, arrays, **how)
-    first = experiment.data.train_samples
-    if split != "train" or first is None:
-        return pairs
-    if first > len(pairs):
-        raise ValueError(
-            f"`train_samples` must be at most the {len(pairs)} training samples that there are, "
-            f"got {first}; raise `samples`."
-        )
-    return pairs[:first]
+    return load_splits(experiment, [split], arrays=arrays, **how)[0]
 
 
-def _whole_split(
-    experiment: Experiment, split: SplitName, arrays: Arrays | None, **how: Any
-) -> Pairs:
+def load_splits(
+    experiment: Experiment,
+    splits: Sequence[SplitName] = ("train", "validation", "test"),
+    *,
+    arrays: Arrays | None = None,
+    **how: Any,
+) -> list[Pairs]:
+    """The pairs of some splits, from one look at the data; for arguments see `load_pairs`."""
     data = experiment.data
-    if data.arrays is not None:
-        if arrays is None:
-            raise ValueError(
-                f"The run's data {data.benchmark!r} are arrays of your own, which must be given: "
-                "pass them to sfo.fit again, or their file with --data."
-            )
-        return arrays.pairs(split_by_share(len(arrays), data.arrays.validation), split)
-    benchmark = BENCHMARKS[data.benchmark]
-    fields: dict[str, Any] = {}
-    if experiment.train.rollout is not None:
-        inputs = (*benchmark.names, *benchmark.static_names)
-        fields = dict(n_input=experiment.train.rollout, inputs=inputs)
+    if data.arrays is None:
+        fields: dict[str, Any] = {}
+        if experiment.train.rollout is not None:
+            benchmark = BENCHMARKS[data.benchmark]
+            inputs = (*benchmark.names, *benchmark.static_names)
+            fields = dict(n_input=experiment.train.rollout, inputs=inputs)
+        file = _data_file(experiment, **how)
+        loaded = file_splits(file, splits, data.scheme, **fields)
+    elif arrays is None:
+        raise ValueError(
+            f"The run's data {data.benchmark!r} are arrays of your own, which must be given: "
+            "pass them to sfo.fit again, or their file with --data."
+        )
+    else:
+        divided = split_by_share(len(arrays), data.arrays.validation)
+        loaded = [arrays.pairs(divided, name) for name in splits]
+    return [
+        _first_samples(pairs, data.train_samples) if name == "train" else pairs
+        for name, pairs in zip(splits, loaded, strict=True)
+    ]
+
+
+def _first_samples(train: Pairs, count: int | None) -> Pairs:
+    if count is None:
+        return train
+    if count > len(train):
+        raise ValueError(
+            f"`train_samples` must be at most the {len(train)} training samples that there are, "
+            f"got {count}; raise `samples`."
+        )
+    return train[:count]
+
+
+def _data_file(experiment: Experiment, **how: Any) -> DataFile:
+    """The file of a benchmark's samples: generated, or the one that the experiment names."""
+    data = experiment.data
     if data.file is None:
-        return load_benchmark(
+        return open_benchmark(
             data.benchmark,
             data.scale,
-            split,
-            scheme=data.scheme,
             samples=data.samples,
             seed=data.seed,
             stride=data.stride,
             time_stride=data.time_stride,
-            **fields,
             **how,
             **data.options,
         )
     file = load_file(data.file, data.stride, data.time_stride)
     found = file.benchmark
-    variants = [b for b in BENCHMARKS if _same_equation(BENCHMARKS[b], benchmark)]
+    same = BENCHMARKS[data.benchmark]
+    variants = [name for name in BENCHMARKS if _same_equation(BENCHMARKS[name], same)]
     if found != data.benchmark and found not in variants:
         raise ValueError(
             f"{data.file} holds {found if found in BENCHMARKS else 'no benchmark that is known'}, "
             f"but the run is on {data.benchmark}; pass a file of that benchmark, or train on it as "
             f"data of your own with --data {data.file}."
         )
-    return file_pairs(file, split, data.scheme, **fields)
+    return file
 
 
 def own_shape(experiment: Experiment) -> DataShape | None:
@@ -185,7 +201,7 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
 
     Args:
         experiment: Names the model and its settings.
-        shape: Of the data.
+        shape: Shape of the data.
         train: For a normaliser's means and deviations, if the weights are not loaded anyway.
     """
     rollout, fields = experiment.train.rollout, len(shape.names)
@@ -294,9 +310,7 @@ FieldsOf = list[tuple[Tensor | Moments, int]]
 
 def _fields(train: Pairs, rollout: int | None) -> tuple[FieldsOf, FieldsOf]:
     """The values of each input and solution field, or moments, and the channels they take."""
-    frames = train.a.shape[1] - sum(name not in train.names for name in train.inputs)
-    frames //= max(1, sum(name in train.names for name in train.inputs))
-    widths = [frames if name in train.names else 1 for name in train.inputs]
+    widths = list(field_widths(train.a.shape[1], train.inputs, train.names).values())
     a = dict(zip(train.inputs, _by_field(train.a, widths), strict=True))
     u = dict(zip(train.names, _by_field(train.u, [train.n_times] * len(train.names)), strict=True))
     if rollout is None:

@@ -79,7 +79,7 @@ def start(
 
 
 def restarts() -> int:
-    """How often torchrun has started these processes anew, after one of them died."""
+    """How often torchrun has started these processes again, after one of them died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
 
 
@@ -153,7 +153,7 @@ def share_buffers(fabric: Fabric, model: nn.Module) -> None:
 
 
 def random_states(fabric: Fabric) -> dict[str, Tensor]:
-    """The states of torch's generators in every process, one a row."""
+    """The states of torch's generators in every process, one per row."""
     states = {"cpu": torch.get_rng_state()}
     if fabric.device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(fabric.device)

@@ -1,15 +1,35 @@
 """Pairs and splits: channel order, dtypes, and who trains, selects and reports."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from data.tiny import TinyGroups
 
 from sfo.data.pairs import Split, pairs, split
+from sfo.data.trajectories import Trajectories
+from sfo.grid import Grid
 
 
 def made(samples=4):
     kind = TinyGroups()
     return kind.simulate(0, range(samples), kind.scale("smoke"))
+
+
+def test_fields_of_the_input_are_its_channels_by_name():
+    """Frames of moving fields side by side, one channel per static field, in the inputs' order."""
+    values = torch.arange(2 * 4 * 2 * 5, dtype=torch.float64).reshape(2, 4, 2, 5)
+    static = -torch.ones(2, 1, 5, dtype=torch.float64)
+    grid = Grid((5,), (0.0,), (1.0,))
+    made = Trajectories(values, torch.linspace(0, 1, 4), grid, ("h", "u"), (0, 1), static, ("bed",))
+    both = pairs(made, inputs=("u", "bed", "h"), n_input=3)
+    fields = both.fields()
+    assert both.n_input == 3
+    assert torch.equal(fields["u"], values[:, :3, 1].float())
+    assert torch.equal(fields["bed"], static.float())
+    assert torch.equal(both.fields(2 * both.a)["h"], 2 * values[:, :3, 0].float())
+    steady = pairs(replace(made, values=values[:, :1], times=torch.zeros(1)), inputs=("bed",))
+    assert steady.n_input == 0
 
 
 def test_channels_are_fields_with_their_times_side_by_side():

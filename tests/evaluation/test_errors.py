@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from sfo import SFO
-from sfo.evaluation import Errors, ErrorSums, compute_errors, evaluate
+from sfo.evaluation import Errors, ErrorSums, compute_errors, evaluate_fields
 from sfo.evaluation.metrics import neuralop_l2
 from sfo.grid import Grid
 
@@ -211,7 +211,9 @@ def test_evaluate_is_measure_of_the_models_predictions():
     u = torch.randn(5, 6, 12, 10, dtype=torch.float64)
     with torch.no_grad():
         expected = measured(model(a.float()), u)
-    errors = evaluate(model, a, u, components=2, n_times=3, grid=unit_grid(12, 10), batch_size=2)
+    errors = evaluate_fields(
+        model, a, u, components=2, n_times=3, grid=unit_grid(12, 10), batch_size=2
+    )
     torch.testing.assert_close(numbers(errors), numbers(expected), rtol=1e-6, atol=0)
 
 
@@ -227,7 +229,7 @@ def test_evaluate_leaves_the_model_as_it_was():
     model = nn.Sequential(Probe(), Probe())
     model[0].eval()
     u = torch.randn(3, 1, 4)
-    evaluate(model, u, u, n_times=1, grid=unit_grid(4), batch_size=3)
+    evaluate_fields(model, u, u, n_times=1, grid=unit_grid(4), batch_size=3)
     assert seen == [(False, False)] * 2
     assert (model.training, model[0].training, model[1].training) == (True, False, True)
 
@@ -245,7 +247,7 @@ def test_complex_weights_take_real_fields():
             return torch.fft.irfft(self.weight * torch.fft.rfft(v), n=8)
 
     u = torch.randn(3, 1, 8)
-    errors = evaluate(Filter(), u, u, n_times=1, grid=unit_grid(8))
+    errors = evaluate_fields(Filter(), u, u, n_times=1, grid=unit_grid(8))
     assert errors.relative_l2 == pytest.approx(0.5, rel=1e-14)
 
 
@@ -258,4 +260,6 @@ def test_mistakes_are_named():
     with pytest.raises(ValueError, match="No errors without samples"):
         compute_errors([], n_times=1, grid=grid)
     with pytest.raises(ValueError, match="as many samples"):
-        evaluate(nn.Identity(), torch.ones(2, 1, 4), torch.ones(3, 1, 4), n_times=1, grid=grid)
+        evaluate_fields(
+            nn.Identity(), torch.ones(2, 1, 4), torch.ones(3, 1, 4), n_times=1, grid=grid
+        )

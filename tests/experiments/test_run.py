@@ -32,7 +32,7 @@ def run_and_tell(experiment, folder):
     def spied(name, act):
         return lambda *arguments, **options: [done.append(name), act(*arguments, **options)][1]
 
-    for name in ("evaluate_pairs", "predict"):
+    for name in ("evaluate", "predict"):
         setattr(module, name, spied(name, getattr(module, name)))
     module._cost = spied("cost", lambda *_: {})  # It takes its time, and is tested elsewhere.
     Record.save = spied("save", Record.save)
@@ -46,7 +46,7 @@ def test_one_of_two_processes_writes(tmp_path):
     """Both return the Record that is in the folder."""
     assert side_by_side(run_and_tell, small(), tmp_path / "run") == [0, 0]
     first, second = (json.loads((tmp_path / f"told-{rank}.json").read_text()) for rank in (0, 1))
-    assert first["done"] == ["evaluate_pairs", "cost", "predict", "save"]
+    assert first["done"] == ["evaluate", "cost", "predict", "save"]
     assert second["done"] == []
     assert first["record"] == second["record"] == (tmp_path / "run" / "record.json").read_text()
 

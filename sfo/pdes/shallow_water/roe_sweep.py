@@ -36,7 +36,7 @@ def split(
 
         q_r − q_l = Σₚ Wₚ,    A⁻Δq = Σₚ sₚ⁻ Wₚ,    A⁺Δq = Σₚ (sₚ − sₚ⁻) Wₚ
 
-    Writes the waves, one a row; their speeds u − c, u, u + c at Roe's mean; A⁻Δq and A⁺Δq.
+    Writes the waves, one per row; their speeds u − c, u, u + c at Roe's mean; A⁻Δq and A⁺Δq.
     """
     u_l, u_r = left[1] / left[0], right[1] / right[0]
     weight_l, weight_r = math.sqrt(left[0]), math.sqrt(right[0])

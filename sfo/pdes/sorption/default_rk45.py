@@ -39,7 +39,7 @@ class DefaultRK45Sorption(DiffusionSorption):
     def integrate(
         self, initial: np.ndarray, times: np.ndarray, rtol: float, atol: float
     ) -> tuple[np.ndarray, int]:
-        """One sample's frames, one a row, and how often the right-hand side was computed."""
+        """One sample's frames, one per row, and how often the right-hand side was computed."""
         from scipy.integrate import RK45
 
         from sfo.pdes.sorption.loops import rk45

@@ -137,7 +137,7 @@ class DiffusionSorption:
 
         Args:
             initial: u at the first of the times.
-            times: Of the frames, increasing, at any distances.
+            times: Times of the frames, increasing, at any distances.
             rtol, atol: The error of a step is estimated and kept below rtol |u| + atol.
 
         Returns:
@@ -192,7 +192,7 @@ class DiffusionSorption:
     def integrate(
         self, initial: np.ndarray, times: np.ndarray, rtol: float, atol: float
     ) -> tuple[np.ndarray, int]:
-        """One sample's frames, one a row, and how often the right-hand side was computed."""
+        """One sample's frames, one per row, and how often the right-hand side was computed."""
         from scipy.integrate import ODEintWarning, odeint
 
         from sfo.pdes.sorption.loops import rate

@@ -121,9 +121,9 @@ def rk45(
 
     Args:
         initial: u at `times[0]`.
-        times: Of the frames, increasing.
+        times: Times of the frames, increasing.
         rtol, atol: The error of a step is measured in units of rtol |u| + atol.
-        constants: Of `rate`.
+        constants: Constants of `rate`.
         a, b, e, p: The tables of `scipy.integrate.RK45`: of the stages, the step, its error
             and the polynomial between its ends.
 
