@@ -47,6 +47,6 @@ def test_a_module_can_be_read_at_a_glance(module):
         count = len([*given.posonlyargs, *given.args, *given.kwonlyargs]) - is_method
         if function.name == "__init__" and module.startswith("models/"):
             continue
-        if function.name in MANY_ARGUMENTS.get(module, ()) | {"recommended"}:
+        if function.name in MANY_ARGUMENTS.get(module, set()) | {"recommended"}:
             continue
         assert count <= MOST_ARGUMENTS, f"{where} has {count} arguments; group them"
