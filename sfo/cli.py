@@ -1,6 +1,7 @@
 """The `sfo` command: parses, calls, prints."""
 
 import inspect
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,9 @@ def demo(
     from sfo import demo as module
 
     module.run(out, epochs=epochs, samples=samples, seed=seed)
+    # In the environment of `make`, the command is not on the path.
+    command = "sfo" if shutil.which("sfo") else sys.argv[0]
+    print(f"Draw a state yourself and see what each model makes of it: {command} play {out}")
     if sys.stdout.isatty():
         webbrowser.open((out / "demo.html").absolute().as_uri())
 

@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -18,7 +19,7 @@ from sfo.experiments.run import run as run_experiment
 from sfo.machine import keep_freed_blocks
 from sfo.plot.curves import training_curves
 from sfo.report import page as html
-from sfo.training.config import Experiment
+from sfo.training.config import Experiment, TrainConfig
 from sfo.training.fit import Status
 
 RUNS = {
@@ -27,7 +28,9 @@ RUNS = {
     "FNO, as in the paper": dict(model="fno", preset="paper"),
 }
 TITLE = "SFO demo: the Allen–Cahn equation"
-PROTOCOL = dict(optimizer="muon", schedule="one_cycle", learning_rate=1e-2, clip=1.0, batch_size=8)
+PROTOCOL: dict[str, Any] = dict(
+    optimizer="muon", schedule="one_cycle", learning_rate=1e-2, clip=1.0, batch_size=8
+)
 
 
 def run(out: Path, epochs: int = 20, samples: int = 300, seed: int = 0) -> dict[str, Record]:
@@ -41,10 +44,8 @@ def run(out: Path, epochs: int = 20, samples: int = 300, seed: int = 0) -> dict[
     """
     console = Console()
     keep_freed_blocks()
-    if out.exists() and not (out / "demo.html").exists() and any(out.iterdir()):
-        raise ValueError(f"{out} is not empty and holds no demo; choose another folder.")
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    _clear(out)
+    out.mkdir(parents=True, exist_ok=True)
     # At once, so that a demo that was stopped can be begun again in the same folder.
     waiting = html.page(TITLE, [html.paragraph("The models are being trained; look again soon.")])
     (out / "demo.html").write_text(waiting, encoding="utf-8")
@@ -118,8 +119,8 @@ def report(out: Path, records: dict[str, Record]) -> str:
             ),
             html.paragraph(
                 f"{experiment.data.samples} samples (80 % train, 10 % select the epoch, 10 % are "
-                f"reported), {experiment.train.epochs} epochs, the same protocol for all: "
-                f"{PROTOCOL}. A demo, not a benchmark: small data, one seed.",
+                f"reported), {experiment.train.epochs} epochs. {protocol_words()} A demo, not a "
+                "benchmark: small data, one seed.",
                 "note",
             ),
             html.table(columns, rows, {(best, 1): "best"}),
@@ -128,6 +129,62 @@ def report(out: Path, records: dict[str, Record]) -> str:
             *pictures,
         ],
     )
+
+
+def protocol_words() -> str:
+    """How all models are trained.
+
+    Example:
+        >>> protocol_words()[:63]
+        'All are trained alike: by Muon in batches of 8 samples, with a '
+    """
+    how = TrainConfig(**PROTOCOL)
+    optimizers = {"muon": "Muon", "adam": "Adam", "adamw": "AdamW"}
+    schedules = {
+        "one_cycle": f"that rises to {how.learning_rate:g} and falls again in one cycle",
+        "step": f"of {how.learning_rate:g} that falls in steps",
+        "constant": f"of {how.learning_rate:g}",
+    }
+    schedule = schedules.get(how.schedule, f"of {how.learning_rate:g}, schedule {how.schedule}")
+    clipped = "" if how.clip is None else f"; gradients are clipped at {how.clip:g}"
+    return (
+        f"All are trained alike: by {optimizers.get(how.optimizer, how.optimizer)} in batches of "
+        f"{how.batch_size} samples, with a learning rate {schedule}{clipped}."
+    )
+
+
+OWN_FILES = (
+    "*.json",
+    "*.jsonl",
+    ".lock",
+    ".*.????????",
+    "predictions.png",
+    "checkpoints/*",
+    "tensorboard/events.*",
+    "model/config.json",
+    "model/weights-*.safetensors",
+)
+"""What a demo's run leaves in its folder."""
+
+
+def _clear(out: Path) -> None:
+    """Remove an earlier demo, and nothing but what a demo writes; refuse any other folder."""
+    if not out.exists():
+        return
+    if not out.is_dir() or (any(out.iterdir()) and not (out / "demo.html").exists()):
+        raise ValueError(f"{out} is not empty and holds no demo; choose another folder.")
+    runs = [out / _slug(label) for label in RUNS]
+    own = {out / "demo.html"}.union(*(run.glob(pattern) for run in runs for pattern in OWN_FILES))
+    found = sorted(path for path in out.rglob("*") if path.is_symlink() or not path.is_dir())
+    others = [path for path in found if path not in own or path.is_symlink()]
+    if others:
+        raise ValueError(
+            f"{out} holds files that are not the demo's, such as {others[0].relative_to(out)}; "
+            "move them, or choose another folder."
+        )
+    for run in runs:
+        if run.exists():
+            shutil.rmtree(run)
 
 
 def _slug(label: str) -> str:

@@ -97,7 +97,8 @@ class Playground:
 
     async def state(self, request: Request) -> Response:
         name, case, _ = await self._asked(request)
-        workers = self._workers(name, case)
+        quick = self.service.is_quick(name, case)
+        workers = self.operators if quick else self.solvers
         return packed(await self._while_there(request, workers, self.service.state, name, case))
 
     async def predict(self, request: Request) -> Response:
@@ -112,20 +113,16 @@ class Playground:
         job = (self.service.solve, name, case, grid)
         return packed(await self._while_there(request, self.solvers, *job))
 
-    def _workers(self, name: str, case: Case) -> Workers:
-        return self.operators if self.service.is_quick(name, case) else self.solvers
-
     async def _asked(self, request: Request) -> tuple[str, Case, int | None]:
         """The model, the state and the grid of a request."""
         name = request.path_params["name"]
         body = await read_body(request) if request.method == "POST" else None
-        grid = whole_number(request, "grid")
-        if body is not None:
-            case = await self.operators.run(self.service.drawn, name, body)
-        else:
-            seed = whole_number(request, "seed")
-            case = await self.operators.run(self.service.seeded, name, seed or 0)
-        return name, case, grid
+        grid, seed = whole_number(request, "grid"), whole_number(request, "seed") or 0
+        if not self.service.is_loaded(name):
+            await self._while_there(request, self.operators, self.service.parts, name)
+        if body is None:
+            return name, self.service.seeded(name, seed), grid
+        return name, self.service.drawn(name, body), grid
 
     async def _while_there(
         self, request: Request, workers: Workers, job: Callable[..., Any], *arguments: Any

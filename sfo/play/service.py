@@ -101,6 +101,10 @@ class Service:
         with self._loading:
             return self.models[name].parts
 
+    def is_loaded(self, name: str) -> bool:
+        """Whether a model has been read already."""
+        return name in self.models and self.models[name].is_loaded
+
     def about(self, name: str) -> dict[str, Any]:
         """All that the page needs to show a model."""
         parts = self.parts(name)

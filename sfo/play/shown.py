@@ -59,6 +59,11 @@ class Shown:
     data_title: str
     load: Callable[[], Parts] = field(repr=False)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether `parts` have been read."""
+        return "parts" in self.__dict__
+
     @cached_property
     def parts(self) -> Parts:
         """The model itself, read once."""

@@ -214,7 +214,7 @@ def test_the_kernel_view_shows_the_model_on_screen(open_page):
     page = open_page("#m=water")
     page.click("#kernel summary")
     page.wait_for_selector("#kappa[aria-label*='layer 1']")
-    page.select_option("#layer", value="1")
+    page.select_option("#layer", label="2")
     assert "layer 2" in page.get_attribute("#kappa", "aria-label")
     assert "6 modes of the basis usb" in page.inner_text("#kernel-words")
     page.select_option("#data", "allen_cahn")

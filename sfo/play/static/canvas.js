@@ -128,10 +128,10 @@ export function drawLines(canvas, lines, { x, y, height = 230, labels = ["x", ""
     if (line.name) {
       context.beginPath();
       context.moveTo(legend, 10);
-      context.lineTo(legend + 22, 10);
+      context.lineTo(legend + 16, 10);
       context.stroke();
-      text(context, line.name, legend + 28, 14);
-      legend += 44 + context.measureText(line.name).width;
+      text(context, line.name, legend + 21, 14);
+      legend += 33 + context.measureText(line.name).width;
     }
     context.save();
     context.beginPath();

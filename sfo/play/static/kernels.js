@@ -16,6 +16,7 @@ export async function showKernels(about, signal) {
     return;
   }
   shown = null;
+  byId("kernel-words").textContent = "Loading …";
   if (!about.kernels) {
     byId("kernel-words").textContent = "This model has no kernels that are mixtures of modes; those of SFO are.";
     return;
@@ -45,7 +46,7 @@ export function drawKernels() {
   const names = meta.titles[layer];
   if (offsets.length === 1) {
     const half = Math.floor(offsets[0] / 2);
-    const lines = rows.map((row, p) => ({ values: Array.from(row), name: names[p], style: colour(STYLES[p]), width: 1.6 }));
+    const lines = rows.map((row, p) => ({ values: Array.from(row), name: names[p].replaceAll(" ", ""), style: colour(STYLES[p]), width: 1.6 }));
     drawLines(byId("kappa"), lines, { x: [-half, offsets[0] - half], y: extent(...rows), labels: ["offset x − x′ in points"] });
   } else {
     drawImages(byId("kappa"), rows, names, offsets);
