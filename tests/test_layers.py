@@ -1,6 +1,7 @@
 """Imports point left: a package imports only from the ones named here."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import sfo
 
 ROOT = Path(sfo.__file__).parent
+PAGE = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
 CORE = {
     "axis_mix",
     "checks",
@@ -77,3 +79,34 @@ def test_importing_the_package_imports_nothing_heavy():
     program = f"import sys, sfo; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert found.stdout.strip() == "[]", found.stdout + found.stderr
+
+
+def test_the_page_says_what_each_package_may_import():
+    said = dict(re.findall(r"### `sfo/(\w+)`\n\nImports: ([^.]*)\.", PAGE))
+    assert said.pop("commands") == "everything"
+    rules = {part: ", ".join(sorted(names)) or "nothing else" for part, names in MAY_IMPORT.items()}
+    assert said == rules
+
+
+def test_the_page_names_the_core():
+    line = PAGE.partition("`CORE` is")[2].partition("\n\n")[0]
+    assert {name for name in CORE if not re.search(rf"\b{name}\b", line)} == set()
+
+
+def test_the_walk_of_a_sample_is_short_and_each_step_leads_to_the_next():
+    """At most 25 files, and each is imported by one before it, or registered by name."""
+    walk = re.findall(r"^\d+\. `(sfo/\S+\.py)`", PAGE, re.M)
+    by_name = {"sfo/data/catalogue/paper.py", "sfo/models/sfo.py", "sfo/pdes/allen_cahn.py"}
+    assert 0 < len(walk) <= 25
+    assert len({*walk}) == len(walk)
+    before = set()
+    for step in walk:
+        text = (ROOT.parent / step).read_text(encoding="utf-8")
+        module = step.removesuffix(".py").replace("/", ".")
+        assert module in before or step in by_name or step == walk[0], f"nothing leads to {step}"
+        before |= {*re.findall(r"(?:from|import) (sfo[\w.]*)", text)}
+        before |= {
+            f"{package}.{name}"
+            for package, names in re.findall(r"from (sfo[\w.]*) import ([\w, ]+)", text)
+            for name in names.split(", ")
+        }
