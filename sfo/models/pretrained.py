@@ -73,13 +73,27 @@ class Pretrained:
         return folder
 
     @classmethod
-    def from_pretrained(cls: type[M], folder: str | os.PathLike[str]) -> M:
-        """Read a model that `save_pretrained` wrote, or say why the folder is refused.
+    def from_pretrained(
+        cls: type[M], folder: str | os.PathLike[str], revision: str | None = None
+    ) -> M:
+        """Read a model that `save_pretrained` wrote, or say why it is refused.
 
         Args:
             folder: Where the model was saved, or the folder of a finished run, whose best model
-                is in its subfolder `model`.
+                is in its subfolder `model`; or, where there is no such folder, a repository
+                owner/name on the Hugging Face Hub, which needs the extra `[hub]`.
+            revision: The branch, tag or commit of that repository; None: the newest.
         """
+        from sfo.models import hub
+
+        is_local = isinstance(folder, os.PathLike) or Path(folder).exists()
+        if is_local and revision is not None:
+            raise ValueError(
+                f"`revision` is for repositories on the hub, got {revision!r} for the folder "
+                f"{str(folder)!r}."
+            )
+        if not is_local and hub.is_repository(folder):
+            folder = hub.download(str(folder), revision)
         folder = Path(folder)
         if (folder / "experiment.json").exists():
             folder = folder / RUN_MODEL
@@ -88,7 +102,7 @@ class Pretrained:
                     f"The run {folder.parent} holds no model to load: it is not finished, or its "
                     "model has no `save_pretrained`. Use sfo.load_run."
                 )
-        config = _read_config(folder)
+        config = read_config(folder)
         path = folder / config["weights"]
         try:
             weights = path.read_bytes()
@@ -125,6 +139,23 @@ class Pretrained:
                 f"{folder} does not describe a {model_class.__name__} of this version: {reason}"
             ) from None
         return model
+
+    def push_to_hub(
+        self, repository: str, *, private: bool | None = None, record: Any = None
+    ) -> str:
+        """Save the model to a repository on the Hugging Face Hub, and return the commit's address.
+
+        It needs the extra `[hub]` and a login (`hf auth login`). What is pushed is what
+        `save_pretrained` writes, and a card; its licence is left to you.
+
+        Args:
+            repository: The repository, as owner/name; it is created if need be.
+            private: Whether a new repository is private; None: as the account has it.
+            record: The Record of the run, from which the card is written; None: a short card.
+        """
+        from sfo.models import hub
+
+        return hub.push(self, repository, private=private, record=record)
 
 
 def weight_bytes(model: nn.Module) -> bytes:
@@ -177,7 +208,8 @@ def _as_in(model: nn.Module, weights: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a saved model, or a sentence on what is wrong with it."""
     path = folder / CONFIG
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
