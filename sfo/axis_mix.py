@@ -28,6 +28,7 @@ from torch import Tensor
 from sfo.fourier_matrices import FourierMatrices, fourier_matrices
 from sfo.shapes import Field
 from sfo.spectral_mix import no_autocast
+from sfo.transforms import needs_plain_operators
 
 MATRIX_POINTS = 128
 """Axes of at most so many points are multiplied by matrices, if the grid has other axes too."""
@@ -210,18 +211,13 @@ def _apply(v: Field, axis: int, matrix: Float[Tensor, "channel n n"]) -> Field:
     """Multiply a field by one matrix per channel along an axis."""
     n_dim = v.ndim - 2
     middle = 0 < axis < n_dim - 1
-    if middle or torch.compiler.is_compiling() or is_transformed():
+    if middle or needs_plain_operators(v, matrix):
         columns = v.reshape(*v.shape[:2], prod(v.shape[2 : axis + 2]), v.shape[axis + 2], -1)
         return torch.matmul(matrix[:, None], columns).view(v.shape)
     if axis == 0:
         return _Multiply.apply(matrix, v.flatten(3) if n_dim > 1 else v[..., None]).view(v.shape)
     # The last axis: the transposed product, of transposed views.
     return _Multiply.apply(matrix, v.flatten(2, -2).mT).mT.reshape(v.shape)
-
-
-def is_transformed() -> bool:
-    """Whether a transform of torch.func is at work, which needs plain operators."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 class _Multiply(torch.autograd.Function):

@@ -25,6 +25,7 @@ from sfo import fft
 from sfo.fourier_matrices import FourierMatrices
 from sfo.shapes import Field
 from sfo.spectral_mix import no_autocast
+from sfo.transforms import needs_plain_operators
 
 Coefficients = Float[Tensor, "channel modes"]
 """θ: the coefficients of each channel's kernel, multi-indices with the last axis fastest."""
@@ -151,7 +152,7 @@ def factored_mix(v: Field, theta: Coefficients, spectrum: FactoredSpectrum) -> F
         tensor([[[4., 1., 2., 3.]]])
     """
     with no_autocast(v.device.type):
-        if torch.compiler.is_compiling() or spectrum.fourier is not None:
+        if spectrum.fourier is not None or needs_plain_operators(v, theta):
             return mix_by_definition(v, theta, spectrum)
         return _FactoredMix.apply(v, theta, spectrum)[0]
 

@@ -33,6 +33,7 @@ from torch import Tensor
 from sfo import fft
 from sfo.fourier_matrices import FourierMatrices
 from sfo.shapes import Field, Modes, Theta
+from sfo.transforms import needs_plain_operators
 
 # The K̂ of a chunk of frequencies holds this many numbers: 8 MB in float32, within the last
 # level of cache. Twice or half of it costs some 10 %, a single chunk up to 50 %.
@@ -200,7 +201,7 @@ def spectral_mix(v: Field, theta: Theta, spectrum: ModeSpectrum) -> Field:
         tensor([[[4., 1., 2., 3.]]])
     """
     with no_autocast(v.device.type):
-        if torch.compiler.is_compiling():
+        if needs_plain_operators(v, theta):
             return mix_by_definition(v, theta, spectrum)
         return _SpectralMix.apply(v, theta, spectrum)
 

@@ -26,6 +26,7 @@ CORE = {
     "registry",
     "shapes",
     "spectral_mix",
+    "transforms",
     "titles",
 }
 MAY_IMPORT = {

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from sfo.models.kernel import FactoredKernel, SpectralKernel
 from sfo.models.pointwise import Pointwise, pointwise
 from sfo.shapes import Field
+from sfo.transforms import is_observed, needs_plain_operators
 
 Update = Literal["mlp", "glu"]
 Activation = Literal["gelu", "relu", "silu", "sigmoid"]
@@ -38,7 +39,7 @@ class ChannelNorm(nn.LayerNorm):
 
     def forward(self, v: Field) -> Field:
         flat = v.flatten(2)
-        if torch.compiler.is_compiling() or v.dtype != self.weight.dtype:
+        if v.dtype != self.weight.dtype or needs_plain_operators(v, self.weight):
             out = channel_norm_by_definition(flat, self.weight, self.bias, self.eps)
         else:
             out = _ChannelNorm.apply(flat, self.weight, self.bias, self.eps)
@@ -162,6 +163,8 @@ class Lift(nn.Module):
 
     def _mixed(self, a: Field) -> Field:
         weight, bias = self.mix.weight, cast(Tensor, self.mix.bias)
+        if is_observed(self.mix):
+            return self._called(a)
         if not self.coordinates:
             return self._convolve(a, weight, bias)
         # The lift is linear and the coordinates are the same for all samples: their part is
@@ -172,6 +175,15 @@ class Lift(nn.Module):
         fixed = self._convolve(x, weight[:, self.in_channels :], bias)
         no_bias = torch.zeros_like(bias)
         return self._convolve(a, weight[:, : self.in_channels], no_bias) + fixed
+
+    def _called(self, a: Field) -> Field:
+        """The same by calling the layer, for whoever has hooks on it."""
+        if self.coordinates:
+            x = coordinates(a)
+            a = torch.cat([a, sqrt(12) * (x - 0.5) if self.standard else x], dim=1)
+        if self.kernel > 1:
+            a = F.pad(a, (self.kernel // 2,) * (2 * self.n_dim), mode="circular")
+        return self.mix(a)
 
     def _convolve(self, a: Field, weight: Tensor, bias: Tensor) -> Field:
         if self.kernel == 1:

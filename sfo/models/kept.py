@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from sfo.transforms import needs_plain_operators
+
 LIMIT = 64 * 2**20
 """Bytes that one kernel keeps at most: 256 MB for a model of four layers."""
 
@@ -69,13 +71,8 @@ class Kept:
 
 def _are_plain(weights: Sequence[Tensor | None]) -> bool:
     """Whether these are tensors with numbers of their own: not traced, fake, meta or sharded."""
-    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
-        return False
-    return all(
-        w is None
-        or (type(w) in (Tensor, torch.nn.Parameter) and not w.is_meta and not w.is_inference())
-        for w in weights
-    )
+    found = [w for w in weights if w is not None]
+    return not needs_plain_operators(*found) and not any(w.is_inference() for w in found)
 
 
 def _copy(weight: Tensor | None) -> Tensor | None:

@@ -16,6 +16,7 @@ from sfo.models.kernel_modes import Boundary, KernelModes, KernelOptions
 from sfo.models.pointwise import Pointwise, pointwise, pointwise_sum
 from sfo.shapes import Field, Modes, Theta
 from sfo.spectral_mix import build_matrices, mix_with_matrices, no_autocast, spectral_mix
+from sfo.transforms import is_observed
 
 Mixing = Literal["dense", "factored"]
 
@@ -139,6 +140,8 @@ class SpectralKernel(Kernel):
         as_mode = self.skip is not None and self.gate is None
         spectrum = self.modes.spectrum(shape, dtype, device, pointwise=as_mode)
         fuse = then is not None and then.out_features <= then.in_features and self.gate is None
+        # Whoever has hooks on the map counts on its being called.
+        fuse = fuse and then is not None and not is_observed(then)
 
         def matrices() -> Theta:
             with no_autocast(device.type):

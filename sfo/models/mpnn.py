@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.compiler import is_compiling
 from torch.nn import functional as F
 
 from sfo.checks import check_choice
@@ -17,6 +16,7 @@ from sfo.models.operator import Operator
 from sfo.models.presets import ONE_AXIS
 from sfo.registry import MODELS
 from sfo.shapes import Field
+from sfo.transforms import needs_plain_operators
 
 
 def conditioned(linear: nn.Linear, v: Points, theta: Float[Tensor, " theta"]) -> Points:
@@ -60,7 +60,7 @@ class MPNNLayer(nn.Module):
         a = F.linear(torch.cat([f, r], -1), torch.cat([w_i, w_r], 1), bias)
         b = F.linear(torch.cat([graph.surround(f), surrounding_r], -1), torch.cat([w_j, -w_r], 1))
         weight, bias = self.message_out.weight, self.message_out.bias
-        if is_compiling() or a.dtype != weight.dtype:
+        if a.dtype != weight.dtype or needs_plain_operators(a, weight):
             sums = message_sums_by_definition(a, b, weight, bias, edges)
         else:
             sums = MessageSums.apply(a, b, weight, bias, edges)

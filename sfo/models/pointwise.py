@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from sfo.axis_mix import is_transformed
 from sfo.shapes import Field
+from sfo.transforms import is_transformed
 
 
 class Pointwise(nn.Linear):

@@ -23,6 +23,7 @@ from sfo import fft
 from sfo.fourier_matrices import analysis_matrix, left_multiply, synthesis_matrix, waves
 from sfo.shapes import Field
 from sfo.spectral_mix import no_autocast
+from sfo.transforms import needs_plain_operators
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,6 +35,8 @@ Kept = tuple[tuple[int, ...], ...]
 """The kept frequencies along each axis."""
 
 # With more modes than this along an axis, fast Fourier transforms are the faster ones.
+KEPT_MATRICES = 64
+"""Matrices that are kept, of four grids in 3D or more; the oldest goes first."""
 MATRIX_MODES = 64
 
 
@@ -101,12 +104,14 @@ class FourierModes:
         last: bool = False,
     ) -> Float[Tensor, "rows columns"]:
         # A graph that is being traced gets matrices of its own; its tensors must not stay here.
-        if torch.compiler.is_compiling():
+        if needs_plain_operators(like):
             return build(n, k, last).to(like)
         key = (build, n, k, last, like.dtype, like.device)
         if key not in self._matrices:
             with torch.inference_mode(False):
                 self._matrices[key] = build(n, k, last).to(like.device, like.dtype)
+            while len(self._matrices) > KEPT_MATRICES:
+                del self._matrices[next(iter(self._matrices))]
         return self._matrices[key]
 
 

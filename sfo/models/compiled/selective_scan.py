@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from sfo.models.compiled.threads import on_all_threads
+from sfo.spectral_mix import no_autocast
+from sfo.transforms import needs_plain_operators
 
 Signal = Float[Tensor, "time batch channel"]
 Coefficients = Float[Tensor, "time batch state"]
@@ -53,10 +54,11 @@ def selective_scan(
     """
     # The recurrence adds up many small terms: under autocast it keeps the precision of a.
     u, delta, b, c = (part.to(a.dtype) for part in (u, delta, b, c))
-    with torch.autocast(u.device.type, enabled=False):
-        if u.device.type == "cpu" and a.dtype == torch.float32 and not is_compiling():
+    with no_autocast(u.device.type):
+        plain = needs_plain_operators(u, a)
+        if u.device.type == "cpu" and a.dtype == torch.float32 and not plain:
             return _CompiledScan.apply(u, delta, a, b, c, backwards)
-        scan = scan_by_doubling if is_compiling() else _Scan.apply
+        scan = scan_by_doubling if plain else _Scan.apply
         return _in_order(scan, backwards, u, delta, a, b, c)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.compiler import is_compiling
 from torch.nn import functional as F
 
 from sfo.models.compiled.threads import on_all_threads
+from sfo.transforms import needs_plain_operators
 
 HeadPoints = Float[Tensor, "batch head width points"]
 Matrix = Float[Tensor, "width width"]
@@ -43,7 +43,7 @@ def slice_attention(
     """
     arguments = (x, f, weight, bias, query, key, value)
     kinds = {(part.device.type, part.dtype) for part in arguments}
-    if kinds == {("cpu", torch.float32)} and not is_compiling():
+    if kinds == {("cpu", torch.float32)} and not needs_plain_operators(x, weight):
         return _SliceAttention.apply(*arguments)
     return slice_attention_by_definition(*arguments)
 

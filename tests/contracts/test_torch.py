@@ -1,0 +1,200 @@
+"""What users of PyTorch expect of every registered model, and of the kinds of SFO."""
+
+from copy import deepcopy
+
+import jaxtyping
+import pytest
+import torch
+from contracts.test_models import NAMES, small
+from torch.autograd import forward_ad
+from torch.func import functional_call, grad, jacrev, jvp, stack_module_state, vmap
+
+from sfo.models import SFO
+
+TINY = dict(n_modes=4, hidden_channels=8, n_layers=2)
+KINDS = {
+    **{name: lambda name=name: small(name, 1, 2, (16,)) for name in NAMES},
+    "factored": lambda: SFO(1, 2, 1, **TINY, mixing="factored", rank=4),
+    "separable": lambda: SFO(
+        1, 2, 1, **TINY, mixing="factored", index="separable", boundary="learned", gate=True
+    ),
+    "two-sided": lambda: SFO(1, 2, 1, **TINY, support="two_sided", boundary="reflect", norm=None),
+}
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def model(kind):
+    torch.manual_seed(0)
+    return KINDS[kind]().eval()
+
+
+@pytest.fixture
+def a():
+    return torch.randn(3, 1, 16, generator=torch.Generator().manual_seed(1))
+
+
+def parts(model):
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+    return weights, dict(model.named_buffers())
+
+
+def close(first, second):
+    torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-5)
+
+
+@kinds
+def test_vmap_over_samples_is_the_batch(model, a):
+    close(vmap(lambda x: model(x[None])[0])(a), model(a))
+
+
+@kinds
+def test_per_sample_gradients_are_those_of_each_sample(model, a):
+    weights, buffers = parts(model)
+
+    def loss(weights, x):
+        return functional_call(model, (weights, buffers), (x[None],)).square().mean()
+
+    found = vmap(grad(loss), in_dims=(None, 0))(weights, a)
+    for number, x in enumerate(a):
+        model.zero_grad()
+        model(x[None]).square().mean().backward()
+        for name, weight in model.named_parameters():
+            if weight.grad is not None:
+                close(found[name][number], weight.grad)
+
+
+@kinds
+def test_forward_and_reverse_mode_agree(model, a):
+    """⟨w, J v⟩ = ⟨Jᵀ w, v⟩, by torch.func and by dual numbers."""
+    v, w = torch.randn_like(a), torch.randn(3, 2, 16)
+    _, forward = jvp(model, (a,), (v,))
+    x = a.clone().requires_grad_()
+    (reverse,) = torch.autograd.grad(model(x), x, w)
+    close((w * forward).sum(), (reverse * v).sum())
+    with forward_ad.dual_level():
+        dual = forward_ad.unpack_dual(model(forward_ad.make_dual(a, v))).tangent
+    close(dual, forward)
+
+
+@kinds
+def test_jacrev_has_the_rows_of_the_jacobian(model, a):
+    jacobian = jacrev(lambda x: model(x[None])[0])(a[0])
+    v = torch.randn_like(a[0])
+    _, along = jvp(lambda x: model(x[None])[0], (a[0],), (v,))
+    close(torch.einsum("oxij,ij->ox", jacobian, v), along)
+
+
+@kinds
+def test_an_ensemble_is_its_members(kind, model, a):
+    members = [model, KINDS[kind]().eval()]
+    weights, buffers = stack_module_state(members)
+    out = vmap(lambda w, b: functional_call(model, (w, b), (a,)))(weights, buffers)
+    for found, member in zip(out, members, strict=True):
+        close(found, member(a))
+
+
+@kinds
+def test_meta_tensors_give_the_shape_and_leave_nothing(kind, model, a):
+    """A model may be built and run without numbers; one that was still answers with them."""
+    with torch.device("meta"):
+        assert KINDS[kind]()(torch.empty(3, 1, 16)).shape == (3, 2, 16)
+    fresh = deepcopy(model)
+    fresh.to("meta")(a.to("meta"))
+    filled = fresh.to_empty(device="cpu")
+    filled.load_state_dict(model.state_dict())
+    close(filled(a), model(a))
+
+
+@kinds
+def test_fake_tensors_leave_nothing(model, a):
+    """Run under fake tensors before its first call, a model answers as one that was not."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    fresh = deepcopy(model)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with mode:
+        assert fresh(mode.from_tensor(a)).shape == (3, 2, 16)
+    close(fresh(a), model(a))
+
+
+@kinds
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+def test_a_trace_is_the_model(model, a, monkeypatch):
+    # While torch traces, sizes are tensors, which the tests' checks of shapes do not take.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    traced = torch.jit.trace(model, (a,), check_trace=False)
+    close(traced(2 * a), model(2 * a))
+
+
+@pytest.mark.slow
+@kinds
+def test_an_export_is_the_model(model, a):
+    """Before a first call."""
+    exported = torch.export.export(deepcopy(model), (a,), strict=False).module()
+    close(exported(2 * a), model(2 * a))
+
+
+@kinds
+def test_a_copy_is_the_model_and_its_own(model, a):
+    before = model(a)
+    copy = deepcopy(model)
+    close(copy(a), before)
+    with torch.no_grad():
+        for weight in copy.parameters():
+            weight.mul_(2)
+    assert not torch.allclose(copy(a), before, rtol=1e-2)
+    close(model(a), before)
+
+
+@kinds
+def test_precisions_agree(model, a):
+    """float64 to float32's rounding, bfloat16 to its own."""
+    u = model(a)
+    close(deepcopy(model).double()(a.double()).float(), u)
+    half = deepcopy(model).bfloat16()(a.bfloat16())
+    assert half.dtype == torch.bfloat16
+    assert (half.float() - u).norm() < 0.1 * u.norm()
+
+
+@kinds
+def test_every_block_changes_the_output(model, a):
+    """A module whose weights could be anything would be one that is not there.
+
+    In float64, where a small effect shows: slices that are alike attend to each other alike.
+    """
+    model, a = model.double(), a.double()
+    before = model(a)
+    for name, module in model.named_modules():
+        own = [weight for weight in module.parameters(recurse=False) if weight.numel()]
+        if not own:
+            continue
+        saved = [weight.detach().clone() for weight in own]
+        with torch.no_grad():
+            for weight in own:
+                weight.add_(torch.randn(weight.shape).to(weight))
+            after = model(a)
+            for weight, old in zip(own, saved, strict=True):
+                weight.copy_(old)
+        assert not torch.allclose(after, before, rtol=1e-9, atol=1e-10), name
+
+
+# Modules that hold weights of fused operations, and read as parameters, not as calls.
+HOLDERS = {
+    "mno": {"layers.0.mixer.enter"},
+    "mpnn": {"encoder", "layers.0.message", "layers.0.message_out", "layers.0.update"},
+    "svd_no": {"phi.readout", "psi.readout"},
+    "transolver": {f"layers.0.attention.{n}" for n in ("query", "key", "value", "slice")},
+}
+
+
+@kinds
+def test_hooks_are_called(kind, model, a):
+    """On every module with weights, but for those that are documented to hold some only."""
+    before, seen = model(a), set()
+    expected = {name for name, m in model.named_modules() if [*m.parameters(recurse=False)]}
+    for name in expected:
+        module = model.get_submodule(name)
+        module.register_forward_hook(lambda m, i, o, name=name: seen.add(name))
+    close(model(a), before)
+    assert expected - seen == HOLDERS.get(kind, set())
