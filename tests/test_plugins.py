@@ -195,40 +195,6 @@ def test_installed_plugins_are_found_by_their_entry_point(tmp_path):
     assert "The installed plugin bad (broken_plugin) fails to import and is left out" in told
 
 
-@pytest.mark.slow
-def test_the_example_from_an_installed_package_in_an_empty_folder(tmp_path):
-    """Generate, train, stop, resume, evaluate and predict, each in a process of its own."""
-    (tmp_path / "site").mkdir()
-    (tmp_path / "work").mkdir()
-    shutil.copy(EXAMPLE, tmp_path / "work" / "mine.py")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(site(tmp_path / "site")),
-        "SFO_DATA": str(tmp_path / "data"),
-    }
-
-    def sfo_command(line):
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "sfo", *line.split()],
-            cwd=tmp_path / "work",
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
-
-    sfo_command("generate advection --scale smoke --plugin mine.py")
-    train = "train --benchmark advection --scale smoke --plugin mine.py --memory"
-    sfo_command(f"{train} --model convnet --out convnet")
-    assert json.loads((tmp_path / "work/convnet/cost.json").read_text())["training_memory"] > 0
-    assert "test samples of advection" in sfo_command("evaluate convnet")
-    sfo_command(f"{train} --model sfo --model.basis cosine --out sfo")
-    assert "is finished" in sfo_command("resume sfo")
-    np.save(tmp_path / "work" / "a.npy", np.zeros((2, 1, 64), "f4"))
-    assert "(2, 1, 64) → (2, 6, 64)" in sfo_command("predict sfo a.npy --picture u.png")
-
-
 def test_the_study_of_the_example_is_run_and_reported(forgotten, tmp_path, monkeypatch):
     """Two models on an equation that the package does not know, by worker processes."""
     monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
