@@ -1,4 +1,10 @@
-"""Settings for all tests: shape annotations are checked, one thread a process, fixed seeds."""
+"""Settings for all tests: shape annotations are checked, one thread a process, fixed seeds.
+
+At the end of a run, tests that are not marked slow and took more than `LONG` seconds of CPU time
+are listed, so that `make test` stays short.
+"""
+
+import os
 
 import pytest
 import torch
@@ -10,8 +16,45 @@ with install_import_hook(CHECKED, "beartype.beartype"):
     import sfo  # noqa: F401
 
 torch.set_num_threads(1)
+LONG = 5.0
+"""Seconds of CPU time, of a test and the processes that it has started and waited for."""
+BEGUN = pytest.StashKey[float]()
+long_tests: dict[str, float] = {}
 
 
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+def cpu_seconds():
+    """CPU time of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    item.stash[BEGUN] = cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.when == "teardown" and BEGUN in item.stash:
+        # A property of the report reaches the process that prints, also with pytest-xdist.
+        report.user_properties.append(("cpu", cpu_seconds() - item.stash[BEGUN]))
+    return report
+
+
+def pytest_runtest_logreport(report):
+    seconds = dict(report.user_properties).get("cpu", 0.0)
+    if seconds > LONG and not {"slow", "peers"} & set(report.keywords):
+        long_tests[report.nodeid] = seconds
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not long_tests:
+        return
+    terminalreporter.section(f"over {LONG:g} s of CPU time and not marked slow")
+    for name, seconds in sorted(long_tests.items(), key=lambda pair: -pair[1]):
+        terminalreporter.write_line(f"{seconds:6.1f} s {name}")

@@ -54,7 +54,11 @@ def test_other_seeds_and_options_give_other_numbers(tmp_path):
 
 @pytest.mark.parametrize(
     ("workers", "kills"),
-    [(1, 3), (2, 2), pytest.param(1, 20, marks=pytest.mark.slow)],
+    [
+        (2, 2),
+        pytest.param(1, 3, marks=pytest.mark.slow),
+        pytest.param(1, 20, marks=pytest.mark.slow),
+    ],
 )
 def test_killed_again_and_again_ends_in_the_same_file(workers, kills, tmp_path):
     truth = generate(

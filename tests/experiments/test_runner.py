@@ -180,13 +180,18 @@ def test_ten_kills_lose_nothing_and_repeat_nothing(tmp_path):
     assert records(tmp_path / "killed") == records(tmp_path / "calm")
 
 
+@pytest.mark.slow
 def test_two_kills_lose_nothing_and_repeat_nothing(tmp_path):
     killed_again_and_again(tmp_path, 2, seed=1)
     assert len(records(tmp_path)) == 6
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+    ("number", "code"),
+    [
+        pytest.param(signal.SIGINT, 130, id="INT", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 143, id="TERM"),
+    ],
 )
 def test_a_signal_saves_and_the_same_command_goes_on(number, code, tmp_path):
     cell = Cell("allen_cahn", "fno", small())
@@ -221,11 +226,9 @@ def test_a_peer_that_is_not_installed_is_named_where_it_is_wanted(tmp_path, monk
     assert "left out" not in capsys.readouterr().out
 
 
-def test_a_dry_run_lists_all_runs_and_does_none(tmp_path):
-    found = subprocess.run(
-        command(tmp_path, "--seeds", "3", "--dry-run"), capture_output=True, text=True, check=True
-    )
-    assert re.search(r"6 runs, \d+:\d\d on one core", found.stdout)
+def test_a_dry_run_lists_all_runs_and_does_none(tmp_path, capsys):
+    main(command(tmp_path, "--seeds", "3", "--dry-run")[3:])
+    assert re.search(r"6 runs, \d+:\d\d on one core", capsys.readouterr().out)
     assert not list(tmp_path.iterdir())
 
 
@@ -268,7 +271,7 @@ def test_a_table_is_measured_once_and_the_way_to_measure_it_again_is_named(tmp_p
 
 
 def test_a_worker_that_is_killed_costs_one_run_and_the_same_command_goes_on(tmp_path):
-    runs = [Cell("allen_cahn", f"seed {k}", small(epochs=20 + k)) for k in range(2)]
+    runs = [Cell("allen_cahn", f"seed {k}", small(epochs=8 + k)) for k in range(2)]
     results, killed = Results(tmp_path), []
 
     def kill_the_first(state):
