@@ -4,15 +4,12 @@ import json
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from installed import EXAMPLES, build_wheel, environment, install_wheel, start_and_kill
 from test_own_darcy import load_example
-
-import sfo
 
 SIX_LINES = """
 import numpy as np, sfo
@@ -33,23 +30,6 @@ def wheel(tmp_path_factory):
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
     return install_wheel(wheel, tmp_path_factory.mktemp("site"))
-
-
-def test_a_wheel_holds_the_package_and_nothing_else(wheel):
-    """Every file of the package that git would keep, the command `sfo`, and the licence."""
-    package = Path(sfo.__file__).parent
-    with zipfile.ZipFile(wheel) as file:
-        names = set(file.namelist())
-        (entries,) = (n for n in names if n.endswith(".dist-info/entry_points.txt"))
-        assert "sfo = sfo.cli:main" in file.read(entries).decode()
-    expected = {
-        path.relative_to(package.parent).as_posix()
-        for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert {n for n in names if n.startswith("sfo/")} == expected
-    others = {n.split("/", 1)[1] for n in names - expected}
-    assert others == {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
 
 
 def test_two_wheels_are_the_same_bytes(wheel, tmp_path):
