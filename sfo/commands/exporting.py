@@ -47,7 +47,7 @@ def export(
         format=cast(Format, format),
         grid=points or known,
         in_channels=facts.get("in_channels"),
-        metadata=facts,
+        metadata={"data": facts} if facts else {},
     )
     if done.grid is None:
         print(f"{done.path}: for {type(model).__name__}.from_pretrained, on any grid")

@@ -110,13 +110,13 @@ def export_model(
     with torch.no_grad():
         u = deepcopy(model).cpu().eval()(a)
     facts = {
+        **(metadata or {}),
         "model": _name(model),
         "in_channels": channels,
         "out_channels": u.shape[1],
         "grid": list(grid),
         "dtype": str(dtype).removeprefix("torch."),
         "sha256": sha256(weight_bytes(model)),
-        **(metadata or {}),
     }
     with _quiet():
         program = _traced(surrogate, a[:2], _name(model))
