@@ -13,6 +13,7 @@ from rich.console import Console
 import sfo
 from sfo import plugins, zoo
 from sfo.commands import data, exporting, playing, pretraining, studies, training
+from sfo.commands.help import with_resolved_defaults
 from sfo.data.benchmarks import ScaleName
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
@@ -216,7 +217,7 @@ def main(arguments: list[str] | None = None) -> None:
         named, arguments = plugin_options(arguments)
         plugins.load_all(named)
         tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
+            {name: with_resolved_defaults(command) for name, command in COMMANDS.items()},
             prog="sfo",
             description="The Spectral Filtering Operator. Every command takes --plugin FILE or "
             "MODULE, which registers models, benchmarks and bases of your own, and --debug, to see "

@@ -1,6 +1,6 @@
 import pytest
 
-from sfo.cli import main
+from sfo.cli import COMMANDS, main
 
 
 def test_modes_are_drawn(tmp_path, capsys):
@@ -43,3 +43,11 @@ def test_bad_options_exit_with_2(arguments):
 def test_debug_shows_the_traceback():
     with pytest.raises(ValueError, match="Unknown basis"):
         main(["modes", "--basis", "ubs", "--debug"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_what_an_option_is_when_it_is_left_out(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    assert "default: None" not in " ".join(text.replace("│", " ").split())

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -14,6 +13,7 @@ from sfo import plugins
 from sfo.commands.choosing import Chosen, choose
 from sfo.commands.console import plain_console
 from sfo.commands.data import Options, parse_options
+from sfo.commands.help import argument_texts
 from sfo.data.benchmarks import ScaleName
 from sfo.data.pairs import Scheme, SplitName
 from sfo.models.build import Preset
@@ -27,13 +27,13 @@ RunPath = Annotated[Path, tyro.conf.Positional]
 
 def _flags() -> type:
     """One optional flag for each field of `TrainConfig`; left out, the protocol decides."""
-    help_texts = dict(
-        re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", TrainConfig.__doc__ or "", re.M)
-    )
+    texts = argument_texts(TrainConfig.__doc__)
     entries = []
     for name, field in TrainConfig.model_fields.items():
-        text = re.sub(r"\s+", " ", help_texts.get(name, ""))
-        optional: Any = Annotated[Optional[field.annotation], tyro.conf.arg(help=text)]  # noqa: UP045
+        usual = "none" if field.default is None else field.default
+        hint = f"(default: {usual}, if the protocol has no other)"
+        about: Any = tyro.conf.arg(help=texts.get(name, ""), help_behavior_hint=hint)
+        optional: Any = Annotated[Optional[field.annotation], about]  # noqa: UP045
         entries.append((name, optional, dataclasses.field(default=None)))
     return dataclasses.make_dataclass("TrainFlags", entries, frozen=True)
 
@@ -96,9 +96,10 @@ def train(
         samples: Samples in all; as many as the scale says if left out.
         train_samples: Train on the first so many training samples only; on all if left out.
         data_seed: Seed of the data, 0 if left out.
-        scheme: How samples are divided; paper is 90/10 %, selected and reported on the same.
-        stride: Take every stride-th stored point.
-        time_stride: Take every time_stride-th frame.
+        scheme: How samples are divided, default if left out; paper is 90/10 %, selected and
+            reported on the same.
+        stride: Take every stride-th stored point; as the paper does if left out.
+        time_stride: Take every time_stride-th frame, 1 if left out.
         file: A data file of the benchmark to use instead of a generated one.
         option: An option of the benchmark or a constant of its equation, as name=value.
         accelerator: As Lightning Fabric has it: auto, cpu, cuda, mps.

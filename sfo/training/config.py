@@ -157,24 +157,26 @@ class TrainConfig(Config):
     Args:
         epochs: Passes over the training samples.
         batch_size: Samples per step, over all processes.
-        optimizer: "adam", "adamw", or "muon", which takes orthogonal steps for matrices and
-            AdamW's for all other parameters.
+        optimizer: The optimizer: "adam", "adamw", or "muon", which takes orthogonal steps for
+            matrices and AdamW's for all other parameters.
         learning_rate: The (largest) learning rate.
         weight_decay: Weight decay of the optimizer.
-        schedule: "step": times `decay` every `decay_every` epochs; "one_cycle": up and down
-            once over the run; "cosine": down to 0; "constant".
-        decay: Factor of the "step" schedule.
-        decay_every: Epochs between its steps; None: a fifth of all, as the paper's 100 of 500.
+        schedule: Course of the learning rate. "step": times `decay` every `decay_every` epochs;
+            "one_cycle": up and down once over the run; "cosine": down to 0; "constant".
+        decay: Factor of each step of the "step" schedule.
+        decay_every: Epochs between the steps of the "step" schedule; None: a fifth of all, as
+            the paper's 100 of 500.
         warm_up: Share of the run in which "one_cycle" rises.
         clip: Largest norm of the gradient; None: no limit.
         ema: Decay of an exponential moving average of the weights, which is then what is
             validated, saved as the model and reported; None: no average.
-        loss: "l2": relative L2; "h1": with first differences in space.
+        loss: The loss. "l2": relative L2; "h1": with first differences in space.
         physics: Weight of the equation's residual in the loss, see `PhysicsLoss`; 0: none.
         initial: Weight of the error of the input's own frames in the loss.
-        rollout: None: all frames at once, as the paper; or n: the model maps n frames to the
-            next one and is unrolled to the end.
-        normaliser: None, or "standard": a and u to mean 0 and deviation 1 by training data.
+        rollout: Frames that are unrolled from. None: all frames at once, as the paper; or n:
+            the model maps n frames to the next one and is unrolled to the end.
+        normaliser: How data are normalised. None: not; "standard": a and u to mean 0 and
+            deviation 1 by training data.
         precision: Precision of weights and arithmetic ("true"), or of the arithmetic alone
             ("mixed").
         loader_workers: Threads that gather batches ahead of their use; 0: none.
