@@ -1,6 +1,7 @@
 """Imports point left: a package imports only from the ones named here."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -111,3 +112,29 @@ def test_the_walk_of_a_sample_is_short_and_each_step_leads_to_the_next():
             for package, names in re.findall(r"from (sfo[\w.]*) import ([\w, ]+)", text)
             for name in names.split(", ")
         }
+
+
+def test_every_import_of_the_package_finds_what_it_names():
+    """Also those inside functions, which fail only when they are called."""
+    top = ROOT.parent
+    folders = [ROOT, top / "tests", top / "examples", top / "benchmarks"]
+    named = {
+        (node.module, alias.name)
+        for folder in folders
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sfo"
+        for alias in node.names
+    }
+    missing = [name for name in sorted(named) if not _found(*name)]
+    assert not missing
+
+
+def _found(module, name):
+    try:
+        if hasattr(importlib.import_module(module), name):
+            return True
+        importlib.import_module(f"{module}.{name}")
+    except ModuleNotFoundError as error:
+        return not (error.name or "").startswith("sfo")
+    return True

@@ -13,8 +13,8 @@ from sfo.data.generate import generate
 from sfo.experiments.blocks import Picture
 from sfo.models import SFO
 from sfo.models.pretrained import PretrainedError
+from sfo.report import theory
 from sfo.report.build import save
-from sfo.theory import report as theory
 from sfo.training.folder import RunFolder
 
 OURS = b"\x89PNG\r\n\x1a\nours"

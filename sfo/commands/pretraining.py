@@ -31,9 +31,9 @@ def pretrain(
         out: Folder that gets a folder of weights and card per model; if left out, the package's.
         measure_only: Do not train; measure the package's weights again and write their cards.
     """
-    from sfo.allocator import keep_freed_blocks
     from sfo.experiments import pretraining
     from sfo.experiments.progress import training_bar
+    from sfo.machine import keep_freed_blocks
 
     keep_freed_blocks()
     wanted = sorted(pretraining.RECIPES) if name == ["all"] else name

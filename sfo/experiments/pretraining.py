@@ -16,14 +16,15 @@ from sfo.evaluation.cost import count_parameters
 from sfo.evaluation.errors import evaluate
 from sfo.experiments.run import run, run_pairs
 from sfo.experiments.surrogate import Solver, error_on_finer_grid, speed
+from sfo.files import write_atomically
 from sfo.models.operator import Operator
-from sfo.models.pretrained import RUN_MODEL, write_atomically
+from sfo.models.pretrained import RUN_MODEL
 from sfo.registry import BENCHMARKS, unknown_name
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 
-FINE_SAMPLES = 24
-"""Test samples that are solved again for the error on twice the points."""
+FINE_SAMPLES = 16
+"""Test samples that are solved again, on twice the points and on ever coarser grids."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def write_card(
         half = evaluate(model, run_pairs(experiment, points=points // 2))
         twice = error_on_finer_grid(model, solver)
     one_chunk = Solver(benchmark, scale, experiment.data.seed, parts.test[: benchmark.chunk])
-    measured = speed(model, one_chunk, test.percent / 100)
+    measured = speed(model, one_chunk, test.percent / 100, solver.coarse_errors())
     spent = training_seconds + len(parts.train) * measured["finest_solver_seconds"]
     saved = measured["solver_seconds"] - measured["operator_seconds"]
     card = {

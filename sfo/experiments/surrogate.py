@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,16 +120,18 @@ def error_on_finer_grid(model: nn.Module, solver: Solver) -> float | None:
     return evaluate(model, fine).percent
 
 
-def speed(model: nn.Module, solver: Solver, error: float) -> dict[str, Any]:
+def speed(
+    model: nn.Module, solver: Solver, error: float, coarse_errors: Mapping[int, float]
+) -> dict[str, Any]:
     """Seconds per sample of a model and of the coarsest solver that is as accurate, on one thread.
 
     Args:
         model: The trained model.
         solver: The solver, for as many samples as are solved or predicted together.
         error: Error of the model, as a fraction.
+        coarse_errors: Errors of the solver on coarser grids, see `Solver.coarse_errors`.
     """
-    errors = solver.coarse_errors()
-    accurate = [n for n, value in errors.items() if value <= error]
+    accurate = [n for n, value in coarse_errors.items() if value <= error]
     n = min(accurate, default=solver.scale.n)
     benchmark = solver.benchmark
     made = pairs(
@@ -156,7 +158,7 @@ def speed(model: nn.Module, solver: Solver, error: float) -> dict[str, Any]:
         "batch": samples,
         "operator_seconds": own / samples,
         "solver_points": n,
-        "solver_error_percent": 100 * errors[n] if n in errors else None,
+        "solver_error_percent": 100 * coarse_errors[n] if n in coarse_errors else None,
         "solver_seconds": matched / samples,
         "finest_solver_points": solver.scale.n,
         "finest_solver_seconds": full / samples,
