@@ -90,6 +90,11 @@ def usb_dense_modes(n: int, n_modes: int) -> Float[Tensor, "modes n"]:
     H is so ill-conditioned that these are round-off noise from l = 16 on at n = 32 and
     from l = 23 on at n = 256. They are orthonormal, but the noise changes from one LAPACK
     to the next. Use `usb_modes` for everything but like-for-like runs.
+
+    Example:
+        >>> exact, dense = usb_modes(32, 20), usb_dense_modes(32, 20)
+        >>> [bool(torch.dist(exact[l], dense[l]) < 1e-5) for l in (0, 7, 18)]
+        [True, True, False]
     """
     n, n_modes = check_size(n, n_modes)
     i = np.arange(n, dtype=np.float64)

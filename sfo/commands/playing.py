@@ -5,6 +5,8 @@ from typing import Annotated
 
 import tyro
 
+from sfo.checks import install_command
+
 
 def play(
     models: Annotated[list[str], tyro.conf.Positional] = [],  # noqa: B006
@@ -14,9 +16,9 @@ def play(
 ) -> None:
     """Draw an initial state on a local page, and see solver, operator and error side by side.
 
-    Needs the extra [play]. Examples:
-    sfo play
-    sfo play runs/demo runs/mine --port 8080 --no-browser
+    Needs the extra [play]. For example:
+    $ sfo play
+    $ sfo play runs/demo runs/mine --port 8080 --no-browser
 
     Args:
         models: Pretrained models by name, folders of runs, and folders that hold runs; all
@@ -27,9 +29,7 @@ def play(
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
-        raise ValueError(
-            f"`sfo play` needs {' and '.join(missing)}: pip install 'sfo-torch[play]'."
-        )
+        raise ValueError(f"`sfo play` needs {' and '.join(missing)}: {install_command('play')}.")
     from sfo.play.server import serve
     from sfo.play.service import Service
     from sfo.play.shown import find_models

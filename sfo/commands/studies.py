@@ -11,6 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
+from sfo.checks import install_command
 from sfo.commands.console import plain_console
 from sfo.data.benchmarks import ScaleName
 from sfo.training.config import Experiment
@@ -65,7 +66,7 @@ def reproduce(
     work = Reproduction.of(chosen, out, workers)
     console = plain_console()
     for peer in chosen.missing_models(work.results):
-        line = f"{peer} is left out: pip install 'sfo-torch[peers]' brings it."
+        line = f"{peer} is left out; {install_command('peers')} brings it."
         console.print(line, soft_wrap=True)
     if dry_run:
         with console.status("measuring a step of each model"):

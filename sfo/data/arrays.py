@@ -34,6 +34,12 @@ class Arrays:
             channels leave room for, any other has one.
         name: What the data are called.
         path: The file that they were read from, None for arrays in memory.
+
+    Example:
+        >>> import numpy as np
+        >>> data = Arrays.of(np.ones((5, 1, 16)), np.ones((5, 3, 16)), times=(0.0, 0.5, 1.0))
+        >>> len(data), data.grid.shape, data.names
+        (5, (16,), ('u',))
     """
 
     a: Rows

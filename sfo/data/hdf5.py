@@ -31,7 +31,13 @@ FORMAT = 1
 
 
 class DataFileError(OSError):
-    """A data file that cannot be read, or must not be trusted."""
+    """A data file that cannot be read, or must not be trusted.
+
+    Example:
+        >>> DataFile("no_such_file.hdf5")
+        Traceback (most recent call last):
+        sfo.data.hdf5.DataFileError: ...
+    """
 
 
 @dataclass(frozen=True)
@@ -206,6 +212,15 @@ class DataFile:
         path: The file.
         stride: Take every `stride`-th point along each axis, the first included.
         time_stride: Take every `time_stride`-th frame, the first included.
+
+    Example:
+        >>> import tempfile
+        >>> from sfo.data.load import load_benchmark
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pairs = load_benchmark("burgers", scale="smoke", folder=folder, workers=1)
+        ...     file = DataFile(next(Path(folder).glob("*.hdf5")), stride=2)
+        ...     len(file), file[[0, 5]].grid.shape
+        (24, (32,))
     """
 
     def __init__(self, path: str | os.PathLike[str], stride: int = 1, time_stride: int = 1) -> None:

@@ -18,7 +18,12 @@ PAPER_POINTS = 256
 
 
 def data_folder() -> Path:
-    """Where generated files are kept: $SFO_DATA, or sfo/data in the user's cache folder."""
+    """Where generated files are kept: $SFO_DATA, or sfo/data in the user's cache folder.
+
+    Example:
+        >>> data_folder() == Path(os.environ.get("SFO_DATA", data_folder()))
+        True
+    """
     if "SFO_DATA" in os.environ:
         return Path(os.environ["SFO_DATA"])
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -32,7 +37,12 @@ def benchmark_path(
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
 ) -> Path:
-    """Where the generated file of a benchmark is kept: a name for every set of choices."""
+    """Where the generated file of a benchmark is kept: a name for every set of choices.
+
+    Example:
+        >>> benchmark_path(BENCHMARKS["burgers"], "smoke", seed=3, folder="data").name[:20]
+        'burgers-smoke-24-see'
+    """
     sizes = benchmark.scale(scale) if isinstance(scale, str) else scale
     title = scale if isinstance(scale, str) else "custom"
     mark = json_sha256([sizes.to_dict(), benchmark.options()])[:8]
@@ -78,7 +88,7 @@ def load_benchmark(
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     test = load_benchmark("allen_cahn", scale="smoke", split="test", folder=folder)
+        ...     test = load_benchmark("allen_cahn", "smoke", "test", folder=folder, workers=1)
         >>> test.a.shape, test.u.shape
         (torch.Size([2, 1, 64]), torch.Size([2, 11, 64]))
     """
@@ -136,6 +146,14 @@ def load_file(
         stride: Take every `stride`-th point along each axis; None: as the paper does, every
             fourth of 1,024 points in 1D, every point otherwise.
         time_stride: Take every `time_stride`-th frame.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     test = load_benchmark("allen_cahn", "smoke", "test", folder=folder, workers=1)
+        ...     file = load_file(next(Path(folder).glob("*.hdf5")))
+        ...     file.benchmark, len(file), file[[0]].values.shape
+        ('allen_cahn', 24, torch.Size([1, 11, 1, 64]))
     """
     if stride is None:
         shape = DataFile(path).header.grid.shape
@@ -144,7 +162,16 @@ def load_file(
 
 
 def file_split(file: DataFile, scheme: Scheme = "default") -> Split:
-    """How the samples of a file are divided."""
+    """How the samples of a file are divided.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     test = load_benchmark("burgers", "smoke", "test", folder=folder, workers=1)
+        ...     file = load_file(next(Path(folder).glob("*.hdf5")))
+        ...     file_split(file).test == test.ids
+        True
+    """
     digests: Sequence[bytes] = ()
     if scheme == "deduplicated":
         digests = [file.raw(i).fingerprint() for i in range(len(file))]
@@ -167,6 +194,14 @@ def file_pairs(
         scheme: See `Split`.
         inputs: Fields of the input; None: as the benchmark has it.
         n_input: Frames of the input; None: as the benchmark has it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     test = load_benchmark("burgers", "smoke", "test", folder=folder, workers=1)
+        ...     file = load_file(next(Path(folder).glob("*.hdf5")))
+        ...     bool((file_pairs(file, "test").u == test.u).all())
+        True
     """
     return file_splits(file, [split], scheme, inputs=inputs, n_input=n_input)[0]
 

@@ -36,6 +36,13 @@ class Pairs:
         names: Names of u's fields.
         inputs: Names of a's fields.
         benchmark: Name of the benchmark.
+
+    Example:
+        >>> values = torch.rand(4, 3, 1, 16)
+        >>> grid = Grid((16,), (0.0,), (1.0,))
+        >>> made = pairs(Trajectories(values, torch.arange(3.0), grid, ("u",), ids=(0, 1, 2, 3)))
+        >>> made.a.shape, made.u.shape, made[:2].ids
+        (torch.Size([4, 1, 16]), torch.Size([4, 3, 16]), (0, 1))
     """
 
     a: Float[Tensor, "sample in *grid"]
@@ -156,6 +163,11 @@ class Split:
         paper: the first 90 % train; the last 10 % both select and are reported.
         paper_first: as some published loaders have it, the first 10 % select and are reported.
         deduplicated: as default, of samples that differ: of equal ones only the first is used.
+
+    Example:
+        >>> made = split(20)
+        >>> [len(part) for part in (made.train, made.validation, made.test)], len(made.ids("all"))
+        ([16, 2, 2], 20)
     """
 
     scheme: Scheme

@@ -42,6 +42,16 @@ def open_data(
             also hold `times` and `names`.
         n_input: Frames of the input, of files with trajectories.
         periodic: Whether the data are periodic, of files that do not say.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "mine.npz")
+        ...     np.savez(path, a=np.ones((5, 1, 8, 8)), u=np.ones((5, 2, 8, 8)))
+        ...     data = open_data(path)
+        ...     len(data), data.grid.shape, data.name
+        (5, (8, 8), 'mine')
     """
     path = Path(path)
     if not path.exists():

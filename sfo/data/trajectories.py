@@ -21,6 +21,13 @@ class Trajectories:
         ids: Where each sample stands in its file or sequence of seeds.
         static: Fields that do not change in time, such as the bathymetry.
         static_names: Names of the channels of `static`.
+
+    Example:
+        >>> grid = Grid((8,), (0.0,), (1.0,))
+        >>> times = torch.linspace(0, 1, 5)
+        >>> u = Trajectories(torch.rand(2, 5, 1, 8), times, grid, ("u",), ids=(0, 1))
+        >>> u.subsample(2).values.shape
+        torch.Size([2, 5, 1, 4])
     """
 
     values: Float[Tensor, "sample time channel *grid"]

@@ -41,6 +41,12 @@ class Cost:
         batch_size: Batch size of all of these.
         device: Where it was measured.
         threads: Threads of the CPU.
+
+    Example:
+        >>> layer = nn.Conv1d(1, 1, 3, padding=1)
+        >>> cost = measure_cost(layer, torch.ones(2, 1, 8), torch.ones(2, 1, 8), memory=False)
+        >>> cost.parameters, cost.flops, cost.batch_size
+        (4, 48.0, 2)
     """
 
     parameters: int
@@ -65,6 +71,11 @@ def measure_cost(
         a, u: One batch of inputs and solutions. Their values do not matter.
         repeats: How often a step is timed, after one that is not.
         memory: Also measure the memory, which on a CPU starts a process and takes seconds.
+
+    Example:
+        >>> model, a = nn.Conv1d(1, 2, 3, padding=1), torch.ones(4, 1, 8)
+        >>> measure_cost(model, a, torch.ones(4, 2, 8), memory=False).real_parameters
+        8
     """
     if len(a) != len(u) or len(a) < 1 or repeats < 1:
         raise ValueError(
@@ -99,6 +110,10 @@ def count_parameters(model: nn.Module, complex_counts: int = 1) -> int:
     """Learned numbers; shared ones count once, complex ones `complex_counts` times.
 
     The papers, and most libraries, count a complex number once, although it is two real ones.
+
+    Example:
+        >>> count_parameters(nn.Linear(3, 5))
+        20
     """
     return sum(p.numel() * (complex_counts if p.is_complex() else 1) for p in model.parameters())
 
@@ -178,6 +193,11 @@ def training_memory(model: nn.Module, a: Field, u: Field) -> int | None:
     tensor has pages of its own, so scratch space of other libraries counts as well and holes in
     the heap do not. None on other devices, where the system does not tell (not Linux), and, with
     a warning, for a model whose class a fresh process cannot import.
+
+    Example:
+        >>> on_meta = nn.Linear(3, 5, device="meta")
+        >>> training_memory(on_meta, torch.ones(2, 3), torch.ones(2, 5)) is None
+        True
     """
     a, u = to_model(model, a), to_model(model, u)
     if a.device.type == "cuda":

@@ -198,6 +198,13 @@ def evaluate(model: nn.Module, pairs: Pairs, *, batch_size: int = 10) -> Errors:
         model: It is put in evaluation mode, and back into what it was in.
         pairs: Inputs and true solutions, anywhere.
         batch_size: It bounds the memory and does not change the result.
+
+    Example:
+        >>> u = torch.rand(5, 1, 8)
+        >>> grid = Grid((8,), (0.0,), (1.0,))
+        >>> pairs = Pairs(u, u, grid, tuple(range(5)), (0.0,), ("u",), ("u",))
+        >>> evaluate(nn.Identity(), pairs).relative_l2
+        0.0
     """
     return evaluate_fields(
         model,
@@ -261,7 +268,14 @@ def compute_errors(
     grid: Grid,
     fields: Sequence[str] | None = None,
 ) -> Errors:
-    """All errors of (prediction, truth) batches; the arguments are those of `ErrorSums`."""
+    """All errors of (prediction, truth) batches; the arguments are those of `ErrorSums`.
+
+    Example:
+        >>> u = torch.rand(4, 1, 8)
+        >>> grid = Grid((8,), (0.0,), (1.0,))
+        >>> round(compute_errors([(1.1 * u, u)], n_times=1, grid=grid).percent, 4)
+        10.0
+    """
     sums = ErrorSums(components=components, n_times=n_times, grid=grid, fields=fields)
     for prediction, truth in batches:
         sums.update(prediction, truth)

@@ -25,6 +25,11 @@ class Context:
         fields: Names of the fields.
         n_times: Number of frames of each field.
         grid: The grid of every frame.
+
+    Example:
+        >>> context = Context(("h", "u"), n_times=3, grid=Grid((8,), (0.0,), (1.0,)))
+        >>> context.fields, context.grid.n_dim
+        (('h', 'u'), 1)
     """
 
     fields: tuple[str, ...]
@@ -54,6 +59,11 @@ class Metric:
         unit: "%" for a fraction that is printed in percent; "" for what is printed as it is.
         gather: What to keep of each sample beside the sums of squares; `value` finds it in
             `sums.rows(gather)`. None if the sums of squares are enough.
+
+    Example:
+        >>> largest = Metric("largest error", lambda sums: max(sums.errors().per_sample))
+        >>> largest.title, largest.gather
+        ('largest error', None)
     """
 
     title: str
@@ -89,7 +99,12 @@ def metric_text(name: str, errors: Mapping[str, Any]) -> str:
 
 
 def printed_metrics(errors: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Title and text of every metric that is registered, or that `errors` have."""
+    """Title and text of every metric that is registered, or that `errors` have.
+
+    Example:
+        >>> dict(printed_metrics({"relative_l2": 0.0123, "mine": 4.0}))["mine"]
+        '4'
+    """
     return [(metric_title(name), metric_text(name, errors)) for name in metric_names(errors)]
 
 

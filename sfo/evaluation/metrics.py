@@ -2,6 +2,11 @@
 
 E and U are the sums of squares of `sfo.evaluation.errors`, where letters that are left out are
 summed over.
+
+Example:
+    >>> from sfo.registry import METRICS
+    >>> "relative_l2" in METRICS
+    True
 """
 
 from collections.abc import Callable

@@ -12,6 +12,11 @@ With K_j = ⌊n_j / 2⌋, the largest frequency along axis j, the radial wave nu
 and the bands are low (r < 1/3), middle (1/3 ≤ r < 2/3) and high (2/3 ≤ r, corners included). Each k
 is in exactly one band, so the bands' sums add up to E and U. Fields that are not periodic are
 transformed as if they were: the jump at their ends is seen in all bands.
+
+Example:
+    >>> from sfo.registry import METRICS
+    >>> "band_l2" in METRICS
+    True
 """
 
 import torch

@@ -79,6 +79,11 @@ class Comparison:
         p_value: Wilcoxon's signed-rank test, two-sided; 1 where all pairs are equal.
         n: Number of samples.
         level: Level of confidence.
+
+    Example:
+        >>> gain = compare([0.1, 0.2, 0.3], [0.2, 0.3, 0.4])
+        >>> isinstance(gain, Comparison), round(gain.difference, 3), round(gain.reduction, 3)
+        (True, -0.1, 0.333)
     """
 
     difference: float

@@ -40,6 +40,15 @@ class FinishedRun:
         folder: The run's folder.
         shape: Channels, grid and times of the data.
         arrays: Data of the user's own, where they are available.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> a = np.random.default_rng(0).normal(size=(20, 1, 16)).astype("float32")
+        >>> with TemporaryDirectory() as folder:
+        ...     done = fit(a, 2 * a, epochs=1, settings=dict(hidden_channels=8), out=folder)
+        ...     isinstance(done, FinishedRun), len(done.history), done.predict(a[0]).shape
+        (True, 1, (1, 16))
     """
 
     experiment: Experiment
@@ -181,7 +190,17 @@ FABRIC = ("accelerator", "devices", "num_nodes", "strategy")
 
 
 def load_run(folder: str | os.PathLike[str]) -> FinishedRun:
-    """A finished run from its folder, which may have been copied from elsewhere."""
+    """A finished run from its folder, which may have been copied from elsewhere.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> a = np.random.default_rng(0).normal(size=(20, 1, 16)).astype("float32")
+        >>> with TemporaryDirectory() as folder:
+        ...     done = fit(a, 2 * a, epochs=1, settings=dict(hidden_channels=8), out=folder)
+        ...     load_run(folder).errors.percent == done.errors.percent
+        True
+    """
     where = RunFolder(folder)
     experiment = where.experiment()
     if not (where.path / "record.json").exists():

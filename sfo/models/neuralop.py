@@ -64,6 +64,11 @@ class NeuralopFNO(Peer):
         projection_channels: Width of the hidden layer of the projection.
         coordinates: Append the coordinates to the input.
         components: Components of a vector field that share the network, see `Operator`.
+
+    Example:
+        >>> model = NeuralopFNO(1, 3, hidden_channels=8) if NeuralopFNO.available() else None
+        >>> model is None or sum(p.numel() for p in model.parameters()) > 1000
+        True
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {
@@ -124,6 +129,11 @@ class NeuralopUNO(Peer):
         hidden_channels: Latent channels on the finest grid.
         coordinates: Append the coordinates to the input.
         components: Components of a vector field that share the network, see `Operator`.
+
+    Example:
+        >>> model = NeuralopUNO(1, 3, hidden_channels=8) if NeuralopUNO.available() else None
+        >>> model is None or sum(p.numel() for p in model.parameters()) > 1000
+        True
     """
 
     PAPER: ClassVar[dict[str, dict[str, Any]]] = {

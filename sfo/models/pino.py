@@ -20,7 +20,8 @@ class PINO(FNO):
     (h, b) → (h, u, v), the network has the channels of these data and 504,355 parameters.
 
     Args:
-        in_channels, out_channels, n_dim, settings: As `FNO` has them.
+        in_channels, out_channels, n_dim: As `FNO` has them.
+        **settings: The other arguments of `FNO`.
 
     Example:
         >>> import torch

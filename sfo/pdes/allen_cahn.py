@@ -15,6 +15,12 @@ class AllenCahn(Semilinear):
 
     Walls between u = −1 and u = 1 have the width √(2ε/s) ≈ 0.006: 1,024 points resolve
     them, 256 do not.
+
+    Example:
+        >>> import torch
+        >>> u = AllenCahn().solve(0.5 * torch.ones(1, 1, 64), [0.0, 1.0])[0, -1]
+        >>> bool((u > 0.98).all())  # it falls into the nearer one of the two wells
+        True
     """
 
     epsilon: float = 1e-4

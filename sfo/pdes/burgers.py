@@ -15,6 +15,13 @@ class Burgers(Semilinear):
 
     The mean of u is constant and its extremes never grow. A shock between u₁ and u₂ has the
     width 4ν/(u₁ − u₂). The Cole–Hopf transform u = −2ν ∂(log φ)/∂x makes it ∂φ/∂t = ν ∂²φ/∂x².
+
+    Example:
+        >>> import torch
+        >>> x = Burgers().grid(256).coordinates()[0]
+        >>> u = Burgers().solve(torch.sin(2 * torch.pi * x)[None, None], [0.0, 0.2])
+        >>> bool(u[0, 1].mean().abs() < 1e-12), bool(u[0, 1].max() < 1)
+        (True, True)
     """
 
     nu: float = 0.01

@@ -16,6 +16,13 @@ class CahnHilliard(Semilinear):
     The mean of u is constant. About u = 0 waves of number k grow at the rate
     m k² − γ k⁴, at most m²/(4γ) = 25. Sources disagree on γ (1e-6 or 1e-5): this is the
     paper's.
+
+    Example:
+        >>> import torch
+        >>> start = 0.1 * torch.randn(1, 1, 128, dtype=torch.float64)
+        >>> u = CahnHilliard().solve(start, [0.0, 1e-3])[0, -1]
+        >>> bool((u.mean() - start.mean()).abs() < 1e-12)
+        True
     """
 
     mobility: float = 1e-2

@@ -22,6 +22,12 @@ class NavierStokes(Semilinear):
     The velocity is that of the stream function, v = (∂ψ/∂y, −∂ψ/∂x) with Δψ = −w. The mean of
     w is constant, and at rest on average the fluid stays so. Without forcing, energy and
     enstrophy obey dE/dt = −2ν Z and dZ/dt = −2ν P, see `energy`, `enstrophy`, `palinstrophy`.
+
+    Example:
+        >>> import torch
+        >>> w = NavierStokes().solve(torch.zeros(1, 1, 16, 16), [0.0, 0.1])[0, -1]
+        >>> bool(w.mean().abs() < 1e-12), bool(w.abs().max() > 0)  # the forcing sets it in motion
+        (True, True)
     """
 
     viscosity: float = 1e-3

@@ -31,6 +31,12 @@ def answer_figure(
         names: Names of u's fields.
         inputs: Names of a's fields.
         word: Word for u in the titles.
+
+    Example:
+        >>> import torch
+        >>> grid, a = Grid((16,), (0.0,), (1.0,)), torch.rand(2, 1, 16)
+        >>> figure = answer_figure(a, 2 * a, grid, times=(0.0,), names=("u",), inputs=("a",))
+        >>> figure.savefig("/dev/null", format="png")
     """
     if a.ndim == grid.n_dim + 1:
         a, u = a[None], u[None]

@@ -11,6 +11,10 @@ def training_curves(histories: Mapping[str, list[dict[str, Any]]]) -> Figure:
 
     Args:
         histories: For each run's label, its rows of metrics.jsonl.
+
+    Example:
+        >>> rows = [dict(epoch=e, loss=1 / (e + 1), validation=2 / (e + 1)) for e in range(3)]
+        >>> training_curves({"mine": rows}).savefig("/dev/null", format="png")
     """
     figure = Figure(figsize=(7.5, 3.8), layout="constrained")
     axes = figure.subplots()

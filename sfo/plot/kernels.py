@@ -38,6 +38,10 @@ def kernel(
         kernel: As in `model.kernels[0]`, which is `model.layers[0].kernel`.
         grid_shape: The grid to show it on; of more than two axes, the plane through offset 0.
         channels: Pairs (output, input); none: the four with the largest kernels.
+
+    Example:
+        >>> model = SFO(1, 2, n_modes=4, hidden_channels=8)
+        >>> kernel(model.kernels[0], (32,)).savefig("/dev/null", format="png")
     """
     kappa = kernel.spatial(grid_shape).double().cpu()
     centre = tuple(range(2, kappa.ndim))
@@ -70,7 +74,11 @@ def _draw_kernel(axes: Axes, kappa: Tensor) -> None:
 
 
 def coefficients(model: SFO) -> Figure:
-    """‖Θₗ‖_F against the mode index l, layer by layer and on average (the paper's figure)."""
+    """‖Θₗ‖_F against the mode index l, layer by layer and on average (the paper's figure).
+
+    Example:
+        >>> coefficients(SFO(1, 2, n_modes=4, hidden_channels=8)).savefig("/dev/null", format="png")
+    """
     rows = [k.theta.detach().cpu().flatten(1).norm(dim=1) for k in model.kernels]
     norms = torch.stack(rows).numpy()
     index = range(1, norms.shape[1] + 1)

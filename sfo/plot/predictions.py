@@ -19,6 +19,13 @@ def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float])
         pairs: The test samples.
         prediction: u as the model has it, for all of them.
         errors: Relative L2 of each sample.
+
+    Example:
+        >>> import torch
+        >>> from sfo.grid import Grid
+        >>> u, grid = torch.rand(3, 1, 16), Grid((16,), (0.0,), (1.0,))
+        >>> pairs = Pairs(u, u, grid, (0, 1, 2), (0.0,), ("u",), ("u",))
+        >>> prediction_figure(pairs, 0.9 * u, [0.1, 0.1, 0.1]).savefig("/dev/null", format="png")
     """
     order = np.argsort(errors)
     rows = {"best": order[0], "median": order[len(order) // 2], "worst": order[-1]}

@@ -36,6 +36,11 @@ def implicit_green(
 
     Row j holds G(j + t, j) at t = −(h−1)..h−1, h = ⌊n/2⌋, on the periodic axis. If u is
     constant, all rows are equal: the operator is a convolution.
+
+    Example:
+        >>> green = implicit_green(lambda u: -u, torch.zeros(8).double(), dt=1.0)
+        >>> green[0].tolist()  # (1 + dt)⁻¹ at the source, nothing elsewhere
+        [0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0]
     """
     if not dt > 0:
         raise ValueError(f"`dt` must be positive, got dt={dt}.")
@@ -70,7 +75,14 @@ class Compressibility:
 def compressibility(
     green: Float[Tensor, "sources offsets"], n_modes: int, basis: str = "usb"
 ) -> Compressibility:
-    """Project every row of `green` on two-sided modes and fit the rate."""
+    """Project every row of `green` on two-sided modes and fit the rate.
+
+    Example:
+        >>> t = torch.arange(-31, 32).double()
+        >>> found = compressibility(0.5 ** t.abs()[None], n_modes=40)
+        >>> found.variation, found.modes_for(1e-4) <= 40
+        (0.0, True)
+    """
     errors = projection_errors(green, n_modes, basis, "two_sided")
     errors = errors / errors[:, :1]
     mean = green.mean(0)

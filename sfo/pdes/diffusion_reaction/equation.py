@@ -14,6 +14,12 @@ class DiffusionReaction(Semilinear):
     """∂u/∂t = ν ∂²u/∂x² + ρ u (1 − u), periodic on (lower, upper).
 
     Fields live on cell centres. What begins between 0 and 1 stays there.
+
+    Example:
+        >>> import torch
+        >>> u = DiffusionReaction().solve(0.5 * torch.ones(1, 1, 32), [0.0, 1.0])[0, -1]
+        >>> round(float(u.mean()), 4)  # logistic growth: 1 / (1 + 1/e)
+        0.7311
     """
 
     nu: float = 0.5
