@@ -58,3 +58,17 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.section(f"over {LONG:g} s of CPU time and not marked slow")
     for name, seconds in sorted(long_tests.items(), key=lambda pair: -pair[1]):
         terminalreporter.write_line(f"{seconds:6.1f} s {name}")
+
+
+@pytest.fixture
+def registries():
+    """What a test registers is forgotten after it."""
+    import sfo.evaluation
+    import sfo.experiments.studies  # noqa: F401
+    from sfo.registry import BASES, BENCHMARKS, METRICS, MODELS, STUDIES
+
+    every = (BASES, BENCHMARKS, METRICS, MODELS, STUDIES)
+    before = [dict(registry._entries) for registry in every]
+    yield
+    for registry, entries in zip(every, before, strict=True):
+        registry._entries = entries
