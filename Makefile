@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export MPLBACKEND := Agg
 
-.PHONY: demo test test-slow test-peers bench theory lint clean
+.PHONY: demo test test-slow test-peers bench theory docs tutorials lint clean
 
 demo: .venv/.dev
 	$(BIN)/sfo demo --out runs/demo
@@ -26,6 +26,16 @@ bench: .venv/.peers
 theory: .venv/.dev
 	$(BIN)/sfo theory --out docs/theory
 
+# The site, in build/site: warnings are errors, and nothing is fetched from anywhere.
+docs: .venv/.docs
+	$(BIN)/python docs/assemble.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python docs/check_site.py
+
+# The tutorials at full size, some minutes: their pages with what they print and draw.
+tutorials: .venv/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python docs/run_tutorials.py
+
 lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -40,6 +50,10 @@ lint: .venv/.dev
 
 .venv/.peers: .venv/.dev
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,peers]"
+	touch $@
+
+.venv/.docs: .venv/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,docs]"
 	touch $@
 
 clean:

@@ -1,28 +1,123 @@
-"""What the documents show is true: their Python runs, their links lead somewhere."""
+"""What the documents show is true: their code runs, their commands exist, their links lead on."""
 
+import functools
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from sfo import cli
+
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = ROOT / "docs"
+OWN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*OWN, ROOT / "CHANGELOG.md", ROOT / "results" / "desk" / "report.md"]
+TUTORIALS = DOCS / "tutorials"
+"""Their code is that of examples/, which tests/test_examples.py runs."""
 
 
-def test_readme_examples_run(tmp_path, monkeypatch):
+def blocks(page):
+    """Language and text of each fenced block; one with a title says why it is not run."""
+    found = re.findall(r"^```(\w*)([^\n]*)\n(.*?)^```$", page.read_text(), re.M | re.S)
+    return [(kind if not title else "text", text) for kind, title, text in found]
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def runs_for_long(page):
+    """Pages whose commands train."""
+    return any(kind == "bash" for kind, _ in blocks(page))
+
+
+WITH_CODE = [
+    pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if runs_for_long(page) else [])
+    for page in OWN
+    if page.parent != TUTORIALS and any(kind in ("python", "bash") for kind, _ in blocks(page))
+]
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_code_runs(page, tmp_path, monkeypatch, registries):
+    """Python blocks of a page one after the other, and `bash` blocks between them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    names = {}
-    for block in blocks:
-        exec(block, names)
-    assert (tmp_path / "my_model" / "config.json").exists()
-    assert names["train"].u.shape == (20, 11, 64)
-    assert names["kappa"].shape == (64, 64, 256)
+    names = {"__name__": "__main__"}
+    for kind, text in blocks(page):
+        if kind == "python":
+            exec(compile(text, page.name, "exec"), names)
+        elif kind == "bash":
+            for line in text.splitlines():
+                program, *arguments = shlex.split(line, comments=True)
+                assert program == "sfo"
+                cli.main(arguments)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def commands(page):
+    """Lines of any block, and of the text, that call `sfo`."""
+    text = page.read_text()
+    code = [body for kind, body in blocks(page) if kind != "python"]
+    code += re.findall(r"`(sfo [^`\n]+)`", text)
+    code += re.findall(r"^ {4}(sfo .*)$", text, re.M)
+    lines = "\n".join(code).splitlines()
+    return sorted({line.strip() for line in lines if re.match(r"\s*sfo [a-z-]+", line)})
+
+
+@pytest.mark.parametrize("page", OWN, ids=name_of)
+def test_commands_can_be_typed(page, monkeypatch):
+    """Every command and option that a page shows exists; nothing is run."""
+
+    def idle(command):
+        @functools.wraps(command)
+        def nothing(*args, **kwargs):
+            return None
+
+        return nothing
+
+    monkeypatch.setattr(cli, "COMMANDS", {k: idle(v) for k, v in cli.COMMANDS.items()})
+    monkeypatch.setattr(cli.plugins, "load_all", lambda plugins: None)
+    for line in commands(page):
+        words = shlex.split(line.split(" → ")[0], comments=True)[1:]
+        assert words[0] in cli.COMMANDS or words[0].startswith("--"), line
+        if "…" in line or len(words) == 1 or any(word.isupper() for word in words):
+            continue  # A pattern, such as `sfo train --model NAME`.
+        assert _accepted(words), line
+
+
+def _accepted(words):
+    try:
+        cli.main(words)
+    except SystemExit as stop:
+        return not stop.code
+    return True
+
+
+def anchors(page):
+    """Of its headings, as the site makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+    heads = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", h).strip().lower()) for h in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text()):
+        if "://" in target:
+            continue
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 120
+
+
+def test_the_readme_says_what_the_report_says(monkeypatch):
+    """After another report: `python docs/assemble.py readme`."""
+    monkeypatch.syspath_prepend(DOCS)
+    import assemble
+
+    assert assemble.result_sentence() in (ROOT / "README.md").read_text()

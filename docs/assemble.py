@@ -1,0 +1,220 @@
+"""Put the pages of the site together in build/docs, where mkdocs reads them.
+
+    python docs/assemble.py && mkdocs build --strict
+
+The pages of docs/ are copied as they are, but for three things: equations in $…$ become MathML,
+which browsers draw without a script; links to files of the repository lead to their pages; and
+tutorials get their notebooks. The changelog, the results and the API's names are added.
+
+    python docs/assemble.py readme                # after `sfo report results/desk`: the README's
+                                                  # sentence about the results
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "build" / "docs"
+OUTSIDE = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "LICENSE": "LICENSE",
+    "README.md": "index.md",
+    "results/desk/report.md": "results/report.md",
+}
+"""Pages from outside of docs/, and where they go; the start page stands for the README."""
+FENCE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.M | re.S)
+"""Code, in which nothing is changed."""
+
+
+def place(source: Path) -> Path:
+    """Where a file of the repository is in the site."""
+    name = source.relative_to(ROOT).as_posix()
+    if name in OUTSIDE:
+        return OUT / OUTSIDE[name]
+    if name.startswith("results/desk/"):
+        return OUT / "results" / name.removeprefix("results/desk/")
+    return OUT / name.removeprefix("docs/")
+
+
+def with_links(text: str, source: Path) -> str:
+    """A page whose relative links lead to the places of their targets, which are copied there."""
+
+    def lead(match: re.Match[str]) -> str:
+        target, mark, anchor = match[1].partition("#")
+        if "://" in target or not target:
+            return match[0]
+        found = (source.parent / target).resolve()
+        if found.is_dir():
+            found = found / "README.md"
+        if not found.is_file():
+            raise SystemExit(f"{source.relative_to(ROOT)} links to {target}, which does not exist.")
+        there = place(found)
+        if found.suffix != ".md" and not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(found, there)
+        address = os.path.relpath(there, place(source).parent).replace(os.sep, "/")
+        return f"]({address}{mark}{anchor})"
+
+    return re.sub(r"\]\(([^)\s]+)\)", lead, text)
+
+
+def with_equations(text: str) -> str:
+    """A page with MathML in the place of $…$ and $$…$$."""
+    from latex2mathml.converter import convert
+
+    def block(match: re.Match[str]) -> str:
+        return f'\n<div class="equation">{mathml(match[1], "block")}</div>\n'
+
+    def mathml(formula: str, display: str) -> str:
+        drawn = convert(formula.strip(), display=display)
+        return drawn.replace("*", "&#42;").replace("_", "&#95;").replace("`", "&#96;")
+
+    parts = FENCE.split(text)
+    for i in range(0, len(parts), 2):
+        parts[i] = re.sub(r"\$\$(.+?)\$\$", block, parts[i], flags=re.S)
+        inline = r"(?<![\w\\$])\$([^$\n]+?)\$(?![\w$])"
+        parts[i] = re.sub(inline, lambda m: mathml(m[1], "inline"), parts[i])
+    return "".join(parts)
+
+
+def report_table(report: str, heading: str, number: int, rows: list[str]) -> str:
+    """Some rows of a table of a report, our numbers only: the `number`-th one under a heading."""
+    text = report.split(f"\n{heading}", 1)[1].split("\n## ", 1)[0]
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.M)
+    head, line, *body = tables[number].strip().split("\n")
+    found = {row.split("|")[1].strip(): row for row in body}
+    ours = [re.sub(r" \(paper .*?\)", "", found[name]) for name in rows]
+    return "\n".join([head, line, *ours])
+
+
+def result_sentence() -> str:
+    """What the README says of the results, with the report's numbers."""
+    report = (ROOT / "results" / "desk" / "report.md").read_text(encoding="utf-8")
+    short = report.split("\n## In short", 1)[1].split("\n## ", 1)[0]
+    places = re.findall(r"^\| (\dD [^|]*?) \|[^|]*\|[^|]*?\(([\d.]+)×\) \|", short, re.M)
+    seconds = report_table(report, "## Main table", 1, ["SFO recommended"]).split("\n")[2]
+    shares = sorted(re.findall(r"\(([\d.]+)×\)", seconds), key=float)
+    errors = ", ".join(f"{multiple} ({name})" for name, multiple in places)
+    missing = re.search(r"not available, (\d+ of \d+) cells", report)
+    note = f" Of the cells of that table {missing[1]} are not trained yet." if missing else ""
+    return (
+        "At the [desk scale](docs/glossary.md#scale), with the same epochs for all and the "
+        "protocol chosen on validation samples for each model, SFO as recommended has this "
+        f"multiple of the error of the best other model: {errors}; in {shares[0]} to {shares[-1]} "
+        "of the training seconds of neuraloperator's FNO "
+        f"(`sfo reproduce main seconds --scale desk --seeds 3`).{note}"
+    )
+
+
+def update_readme() -> None:
+    """Write the sentence into the README, between its marks."""
+    readme = ROOT / "README.md"
+    marks = r"(<!-- result -->\n).*?(<!-- /result -->)"
+    text = re.sub(
+        marks, lambda m: f"{m[1]}{result_sentence()}\n{m[2]}", readme.read_text(), flags=re.S
+    )
+    readme.write_text(text, encoding="utf-8")
+
+
+def step_table(measured: dict) -> str:
+    """`make bench`: milliseconds of a training step, and ours as a multiple of the FNO's."""
+    lines = [
+        "| one training step | ours, ms | neuraloperator FNO, ms | ratio |",
+        "|---|---:|---:|---:|",
+    ]
+    for row in measured["steps"]:
+        ours, fno = row["ms"]["ours"], row["ms"]["fno"]
+        lines.append(f"| {row['case']} | {ours:,.0f} | {fno:,.0f} | {ours / fno:.2f} |")
+    return "\n".join(lines)
+
+
+def with_numbers(text: str) -> str:
+    """A page with the tables that its comments ask for, so that a number has one home."""
+
+    def fill(match: re.Match[str]) -> str:
+        kind, path, *rest = [part.strip() for part in re.split(r"[:|]", match[1])]
+        source = (ROOT / path).read_text(encoding="utf-8")
+        if kind == "step":
+            return step_table(json.loads(source))
+        heading, number, rows = rest
+        return report_table(source, heading, int(number), [r.strip() for r in rows.split(",")])
+
+    return re.sub(r"<!-- ((?:table|step):.*?) -->", fill, text)
+
+
+def write(source: Path, text: str | None = None) -> None:
+    """One page, from its file in the repository or from text made of it."""
+    text = with_numbers(source.read_text(encoding="utf-8") if text is None else text)
+    parts = FENCE.split(text)
+    parts[::2] = [with_links(part, source) for part in parts[::2]]
+    page = place(source)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(with_equations("".join(parts)), encoding="utf-8")
+
+
+def tutorial(page: Path) -> str:
+    """The page of a tutorial, with its script and its notebook beside it."""
+    import jupytext
+
+    script = ROOT / "examples" / f"{page.stem}.py"
+    notebook = jupytext.read(script, fmt="py:percent")
+    notebook.metadata["kernelspec"] = dict(
+        name="python3", display_name="Python 3", language="python"
+    )
+    there = OUT / "tutorials" / f"{page.stem}.ipynb"
+    there.parent.mkdir(parents=True, exist_ok=True)
+    jupytext.write(notebook, there, fmt="ipynb")
+    shutil.copy(script, there.parent)
+    title, rest = page.read_text(encoding="utf-8").split("\n", 1)
+    # Links that with_links must not follow: they are made here.
+    line = f'<a href="../{page.stem}.ipynb" download>notebook</a>'
+    line += f' · <a href="../{page.stem}.py" download>script</a>'
+    return f'{title}\n\n<p class="downloads">{line}</p>\n{rest}'
+
+
+def packages() -> list[str]:
+    """`sfo` and its subpackages that say what is public."""
+    folders = sorted(path.parent.name for path in (ROOT / "sfo").glob("*/__init__.py"))
+    return ["sfo", *(f"sfo.{name}" for name in folders if public_names(f"sfo.{name}"))]
+
+
+def public_names(package: str) -> list[str]:
+    """`__all__`, read without importing."""
+    path = ROOT / package.replace(".", "/") / "__init__.py"
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return ast.literal_eval(node.value)
+    return []
+
+
+def api_page(package: str) -> str:
+    """The names of a package, after what docs/api says of it."""
+    text = (ROOT / "docs" / "api" / f"{package}.md").read_text(encoding="utf-8")
+    entries = [f"::: {package}.{name}\n" for name in public_names(package)]
+    return text + "\n" + "\n".join(entries)
+
+
+def main() -> None:
+    shutil.rmtree(OUT, ignore_errors=True)
+    docs = ROOT / "docs"
+    for page in sorted(docs.rglob("*.md")):
+        if page.parent == docs / "api":
+            continue
+        write(page, tutorial(page) if page.parent == docs / "tutorials" else None)
+    for name in OUTSIDE:
+        if name.endswith(".md") and name != "README.md":
+            write(ROOT / name)
+    for package in packages():
+        write(docs / "api" / f"{package}.md", api_page(package))
+    shutil.copy(docs / "site.css", OUT)
+    print(f"{sum(1 for _ in OUT.rglob('*.md'))} pages in {OUT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    update_readme() if sys.argv[1:] == ["readme"] else main()
