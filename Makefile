@@ -3,20 +3,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 export MPLBACKEND := Agg
 
-.PHONY: demo test test-slow test-peers bench theory docs tutorials lint clean
+.PHONY: demo test test-slow test-peers test-engines bench theory docs tutorials lint clean
 
 demo: .venv/.dev
 	$(BIN)/sfo demo --out runs/demo
 
 # Lint, types, doctests and tests, on all cores with one thread each.
 test: .venv/.dev lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow and not peers"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow and not peers and not engines"
 
 test-slow: .venv/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "slow and not peers"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "slow and not peers and not engines"
 
 test-peers: .venv/.peers
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m peers tests/peers
+
+# The Ray engine, and the loggers that send curves elsewhere.
+test-engines: .venv/.engines
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "engines and not slow" tests/experiments tests/training
 
 # Also `make bench ALLOCATOR=default`, with malloc left as it is.
 ALLOCATOR ?= keep
@@ -54,6 +58,10 @@ lint: .venv/.dev
 
 .venv/.docs: .venv/.dev
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,docs]"
+	touch $@
+
+.venv/.engines: .venv/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,slurm,ray,loggers]"
 	touch $@
 
 clean:

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console, Group
@@ -13,10 +13,12 @@ from rich.table import Table
 
 from sfo.checks import install_command
 from sfo.commands.console import plain_console
+from sfo.commands.data import Options, parse_options
 from sfo.data.benchmarks import ScaleName
 from sfo.training.config import Experiment
 
 if TYPE_CHECKING:
+    from sfo.experiments.engines import Engine
     from sfo.experiments.reproduction import Reproduction, RunSeconds
     from sfo.experiments.results import Results
     from sfo.experiments.runner import RunnerState
@@ -35,6 +37,11 @@ def reproduce(
     column: list[str] = [],  # noqa: B006
     dry_run: bool = False,
     retry: bool = False,
+    engine: Literal["local", "slurm", "ray"] = "local",
+    address: str | None = None,
+    slurm: Options = [],  # noqa: B006
+    accelerator: str = "auto",
+    devices: str | None = None,
 ) -> None:
     """Compute tables and figures of the paper; what is there already is not done again.
 
@@ -44,6 +51,8 @@ def reproduce(
     $ sfo reproduce main --scale smoke
     $ sfo reproduce main basis rank --seeds 3 --benchmark allen_cahn
     $ sfo reproduce main --dry-run
+    $ sfo reproduce main --accelerator cuda --devices 0,1,2,3
+    $ sfo reproduce main --engine ray --address 10.0.0.1:6379
     $ sfo report results/desk
 
     Args:
@@ -53,14 +62,21 @@ def reproduce(
         scale: Size of the data and length of the training.
         out: Folder for the Records; if left out, results/SCALE.
         seeds: Number of runs of each cell. One seed for every cell comes first, then the others.
-        workers: Number of runs at a time, one thread each; as many as there are cores if left out.
+        workers: Number of runs at a time, one thread each; if left out, one per device or core.
         benchmark: Take only these rows.
         column: Take only these columns.
         dry_run: List the runs and how long they will take, and do nothing.
         retry: Try runs again that have failed.
+        engine: Where the runs are done: processes of this machine, Slurm, or a Ray cluster.
+        address: Address of the Ray cluster, as HOST:PORT; with slurm, "local" tries it here.
+        slurm: An option of sbatch as submitit names it, such as slurm_partition=gpu.
+        accelerator: What the runs compute on: auto, cpu, cuda or mps.
+        devices: GPUs of this machine, one run on each: a number, or a list such as 0,1,2,3.
     """
+    from sfo.experiments.engines import make_engine
     from sfo.experiments.reproduction import Reproduction
     from sfo.experiments.selection import Selection
+    from sfo.training.devices import Devices
 
     chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
     work = Reproduction.of(chosen, out, workers)
@@ -68,6 +84,9 @@ def reproduce(
     for peer in chosen.missing_models(work.results):
         line = f"{peer} is left out; {install_command('peers')} brings it."
         console.print(line, soft_wrap=True)
+    taken = Devices.of(accelerator, devices)
+    if slurm and engine != "slurm":
+        raise ValueError("`--slurm` is for --engine slurm; leave it out.")
     if dry_run:
         with console.status("measuring a step of each model"):
             runs = work.open_runs()
@@ -78,7 +97,16 @@ def reproduce(
     for name in chosen.measurements:
         _measure(name, work, console)
     if chosen.studies:
-        _run(work, console)
+        work.results.check_writable()
+        place = make_engine(
+            engine,
+            work.results,
+            workers=workers,
+            devices=taken,
+            address=address,
+            options=parse_options(slurm),
+        )
+        _run(work, place, console)
     results = work.results
     console.print(f"Records: {results}. Report: sfo report {results}", soft_wrap=True)
 
@@ -94,11 +122,11 @@ def _measure(name: str, work: "Reproduction", console: Console) -> None:
         work.measure(name, status.update)
 
 
-def _run(work: "Reproduction", console: Console) -> None:
+def _run(work: "Reproduction", engine: "Engine", console: Console) -> None:
     """Do what the studies lack, with a display; exit with 1 if a run failed."""
     tables = work.chosen.tables()
-    with Display(tables, work.results, work.cost, work.workers, console) as display:
-        state = work.run(display.update)
+    with Display(tables, work.results, work.cost, engine.slots(), console) as display:
+        state = work.run(display.update, engine)
     for failed, why in state.failed.items():
         console.print(f"{failed} failed: {why}", style="red", soft_wrap=True)
     if state.failed:
@@ -166,7 +194,8 @@ class Display:
             for name, seconds in state.seconds.items():
                 if name not in self.reported:
                     self.reported.add(name)
-                    rest = f"{len(state.step)} at work, {len(state.waiting)} waiting"
+                    waiting = len(state.waiting) + len(state.elsewhere)
+                    rest = f"{len(state.step)} at work, {waiting} waiting"
                     line = f"{name}: done in {duration(seconds)}; {rest}"
                     self.console.print(line, soft_wrap=True)
         elif time.monotonic() - self.drawn > 0.5 or not state.step:

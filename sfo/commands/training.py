@@ -63,9 +63,11 @@ def train(
     file: str | None = None,
     option: Options = [],  # noqa: B006
     accelerator: str = "auto",
-    devices: int = 1,
+    devices: str = "1",
     num_nodes: int = 1,
     strategy: str = "auto",
+    logger: list[str] = [],  # noqa: B006
+    stream: bool | None = None,
     training: Annotated[TrainFlags, tyro.conf.OmitArgPrefixes] = TrainFlags(),  # noqa: B008
 ) -> None:
     """Train a model on a benchmark or on data of your own, evaluate it, and write a Record.
@@ -102,10 +104,13 @@ def train(
         time_stride: Take every time_stride-th frame, 1 if left out.
         file: A data file of the benchmark to use instead of a generated one.
         option: An option of the benchmark or a constant of its equation, as name=value.
-        accelerator: As Lightning Fabric has it: auto, cpu, cuda, mps.
-        devices: Processes on this machine.
+        accelerator: What to compute on: auto, cpu, cuda or mps.
+        devices: Processes on this machine: a number, or the GPUs to take, such as 0,1,2,3.
         num_nodes: Machines.
         strategy: auto or ddp: the whole model in every process; fsdp: a part of each weight.
+        logger: Where else the curves go: csv, wandb, mlflow or tensorboard.
+        stream: Read samples from the file batch by batch; if left out, where the training samples
+            take more than 512 MB.
         training: How to train; left out, as the benchmark's protocol at this scale has it.
     """
     chosen = Chosen(
@@ -131,17 +136,22 @@ def train(
     )
     experiment, arrays = choose(chosen, config, data)
     folder = out or new_folder(experiment)
-    fabric = dict(accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy)
-    _run(experiment, folder, arrays=arrays, resume=False, memory=memory, **fabric)
+    fabric: dict[str, Any] = dict(
+        accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy
+    )
+    how = dict(loggers=logger, stream=stream)
+    _run(experiment, folder, arrays=arrays, resume=False, memory=memory, **how, **fabric)
 
 
 def resume(
     run: RunPath,
     data: Path | None = None,
     accelerator: str = "auto",
-    devices: int = 1,
+    devices: str = "1",
     num_nodes: int = 1,
     strategy: str = "auto",
+    logger: list[str] = [],  # noqa: B006
+    stream: bool | None = None,
 ) -> None:
     """Go on with a run that was stopped or killed, bit for bit as if it had not been.
 
@@ -150,10 +160,12 @@ def resume(
     Args:
         run: The run's folder.
         data: The data of your own that the run was begun with, if they are elsewhere now.
-        accelerator: As Lightning Fabric has it.
-        devices: Processes on this machine.
+        accelerator: What to compute on: auto, cpu, cuda or mps.
+        devices: Processes on this machine: a number, or the GPUs to take, such as 0,1,2,3.
         num_nodes: Machines.
         strategy: auto, ddp or fsdp; it need not be the one that the run was begun with.
+        logger: Where else the curves go: csv, wandb, mlflow or tensorboard.
+        stream: Read samples from the file batch by batch; see `sfo train`.
     """
     from sfo.experiments.run import run_arrays
     from sfo.training.folder import RunFolder
@@ -162,9 +174,12 @@ def resume(
     if (run / "record.json").exists():
         print(f"{run} is finished; see `sfo show {run}`.")
         return
-    fabric = dict(accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy)
+    fabric: dict[str, Any] = dict(
+        accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy
+    )
     arrays = run_arrays(RunFolder(run), experiment, data)
-    _run(experiment, run, arrays=arrays, resume=True, **fabric)
+    how = dict(loggers=logger, stream=stream)
+    _run(experiment, run, arrays=arrays, resume=True, **how, **fabric)
 
 
 def evaluate(
@@ -174,6 +189,8 @@ def evaluate(
     data: Path | None = None,
     split: SplitName = "test",
     json_out: Path | None = None,
+    accelerator: str = "auto",
+    devices: str | None = None,
 ) -> None:
     """Print the errors of a run's best model, by every definition in use.
 
@@ -190,11 +207,15 @@ def evaluate(
         data: Evaluate on all samples of other data of your own, with the run's channels.
         split: Which samples of the run's data.
         json_out: Also write all numbers to this file.
+        accelerator: What to compute on: auto, cpu, cuda or mps.
+        devices: The GPU to take, by its number and a comma, such as 1,.
     """
     from sfo.experiments.run import evaluate_run
     from sfo.files import replacing
+    from sfo.training.devices import Devices
 
-    errors, pairs = evaluate_run(run, points=grid, file=file, data=data, split=split)
+    device = Devices.of(accelerator, devices).one()
+    errors, pairs = evaluate_run(run, points=grid, file=file, data=data, split=split, device=device)
     shape = " × ".join(map(str, pairs.grid.shape))
     which = "" if data is not None else f"{split} "
     print_errors(errors, f"{run}: {len(pairs)} {which}samples of {pairs.benchmark}, {shape} points")
@@ -208,6 +229,8 @@ def predict(
     inputs: RunPath,
     out: Path = Path("prediction.npy"),
     picture: Path | None = None,
+    accelerator: str = "auto",
+    devices: str | None = None,
 ) -> None:
     """Apply a run's best model to inputs of your own.
 
@@ -219,18 +242,21 @@ def predict(
             .npz or HDF5 file with such an array `a`.
         out: Where the predictions go, as .npy.
         picture: Also draw inputs and predictions of the first samples.
+        accelerator: What to compute on: auto, cpu, cuda or mps.
+        devices: The GPU to take, by its number and a comma, such as 1,.
     """
     from sfo.data.sources import load_inputs
     from sfo.experiments.run import predict_run
     from sfo.files import replacing, resolved, save_figure
     from sfo.plot.answers import answer_figure
+    from sfo.training.devices import Devices
     from sfo.training.folder import RunFolder
 
     for written in (out, picture):
         if written is not None and resolved(written) == resolved(inputs):
             raise ValueError(f"{inputs} is the input; choose another file for what is written.")
     a = load_inputs(inputs)
-    u = predict_run(run, a)
+    u = predict_run(run, a, Devices.of(accelerator, devices).one())
     with replacing(out) as path, path.open("wb") as file:
         np.save(file, u)
     print(f"{tuple(a.shape)} → {tuple(u.shape)}: {out}")

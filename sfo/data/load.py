@@ -10,6 +10,7 @@ from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.generate import SampleProgress, generate
 from sfo.data.hdf5 import DataFile
 from sfo.data.pairs import Pairs, Scheme, Split, SplitName, pairs, split
+from sfo.data.streamed import is_large, streamed_pairs
 from sfo.files import json_sha256
 from sfo.registry import BENCHMARKS
 
@@ -65,6 +66,7 @@ def load_benchmark(
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     progress: SampleProgress | None = None,
+    stream: bool | None = None,
     **options: Any,
 ) -> Pairs:
     """The pairs of one split of a benchmark, generated on first use and kept.
@@ -83,6 +85,7 @@ def load_benchmark(
         folder: Where data files are kept; None: see `data_folder`.
         workers: Processes that generate; None: one per core.
         progress: Called with the samples done and in all while generating.
+        stream: See `file_pairs`.
         options: Options of the benchmark, and constants of its equation.
 
     Example:
@@ -104,7 +107,7 @@ def load_benchmark(
         progress=progress,
         **options,
     )
-    return file_pairs(file, split, scheme, inputs=inputs, n_input=n_input)
+    return file_pairs(file, split, scheme, inputs=inputs, n_input=n_input, stream=stream)
 
 
 def open_benchmark(
@@ -185,6 +188,7 @@ def file_pairs(
     *,
     inputs: Sequence[str] | None = None,
     n_input: int | None = None,
+    stream: bool | None = None,
 ) -> Pairs:
     """The pairs of one split of a file.
 
@@ -194,6 +198,8 @@ def file_pairs(
         scheme: See `Split`.
         inputs: Fields of the input; None: as the benchmark has it.
         n_input: Frames of the input; None: as the benchmark has it.
+        stream: Read samples as they are asked for, instead of holding them all in memory; None:
+            if they take more than 512 MB.
 
     Example:
         >>> import tempfile
@@ -203,7 +209,7 @@ def file_pairs(
         ...     bool((file_pairs(file, "test").u == test.u).all())
         True
     """
-    return file_splits(file, [split], scheme, inputs=inputs, n_input=n_input)[0]
+    return file_splits(file, [split], scheme, inputs=inputs, n_input=n_input, stream=stream)[0]
 
 
 def file_splits(
@@ -213,6 +219,7 @@ def file_splits(
     *,
     inputs: Sequence[str] | None = None,
     n_input: int | None = None,
+    stream: bool | None = None,
 ) -> list[Pairs]:
     """The pairs of some splits of a file, which is divided once; see `file_pairs`."""
     if file.benchmark in BENCHMARKS:
@@ -220,10 +227,14 @@ def file_splits(
         inputs = known.inputs if inputs is None else inputs
         n_input = known.n_input if n_input is None else n_input
     divided = file_split(file, scheme)
+    fields: dict[str, Any] = dict(inputs=inputs, n_input=n_input or 1, benchmark=file.benchmark)
     out = []
     for name in splits:
         ids = divided.ids(name)
-        made = pairs(file[ids], inputs=inputs, n_input=n_input or 1, benchmark=file.benchmark)
+        if is_large(file, len(ids)) if stream is None else stream:
+            out.append(streamed_pairs(file, ids, **fields))
+            continue
+        made = pairs(file[ids], **fields)
         # Here, and not as a loss that is no longer a number.
         for label, values in (("a", made.a), ("u", made.u)):
             check_finite(label, values, ids, file.path)

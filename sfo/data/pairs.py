@@ -64,6 +64,13 @@ class Pairs:
             self, a=self.a[index], u=self.u[index], ids=tuple(self.ids[i] for i in index)
         )
 
+    def select(self, rows: Sequence[int]) -> "Pairs":
+        """Some of the samples, in the same place: what is read as it is asked for stays so."""
+        if isinstance(self.a, Tensor):
+            return self[list(rows)]
+        ids = tuple(self.ids[i] for i in rows)
+        return replace(self, a=self.a.select(rows), u=self.u.select(rows), ids=ids)
+
     @property
     def n_times(self) -> int:
         """Frames of each field in u."""

@@ -12,7 +12,13 @@ from sfo.training.loop import Status
 
 @contextmanager
 def training_bar(console: Console) -> Iterator[Callable[[Status], None]]:
-    """A bar on a terminal, which vanishes at the end; give what it yields to `fit`."""
+    """A bar on a terminal, which vanishes at the end; elsewhere a line for each epoch.
+
+    Give what it yields to `fit`.
+    """
+    if not console.is_terminal:
+        yield lambda status: _print_epoch(status, console)
+        return
     columns = (
         TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
         BarColumn(),
@@ -32,13 +38,28 @@ def training_bar(console: Console) -> Iterator[Callable[[Status], None]]:
                 total=status.steps,
                 epoch=status.epoch + 1,
                 epochs=status.epochs,
-                loss=f"{100 * status.loss:.3g} %",
-                validation="–" if status.validation is None else f"{100 * status.validation:.3g} %",
+                loss=_percent(status.loss),
+                validation=_percent(status.validation),
                 pace=f"{status.samples_per_second:.0f} samples/s",
                 left=_duration(status.seconds_left),
             )
 
         yield show
+
+
+def _print_epoch(status: Status, console: Console) -> None:
+    """A line for a log file, at the end of an epoch."""
+    if status.ends_epoch:
+        console.print(
+            f"epoch {status.epoch + 1}/{status.epochs}  loss {_percent(status.loss)}  "
+            f"validation {_percent(status.validation)}  {status.samples_per_second:.0f} samples/s  "
+            f"{_duration(status.seconds_left)} left",
+            soft_wrap=True,
+        )
+
+
+def _percent(error: float | None) -> str:
+    return "–" if error is None else f"{100 * error:.3g} %"
 
 
 def _duration(seconds: float) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sfo.experiments.engines import Engine
 from sfo.experiments.estimate import Estimates
 from sfo.experiments.measurements import MEASUREMENTS
 from sfo.experiments.results import Results
@@ -64,7 +65,9 @@ class Reproduction:
         values = MEASUREMENTS[name].measure(self.chosen.scale, progress, self.results)
         self.results.keep_table(name, values)
 
-    def run(self, progress: Callable[[RunnerState], None]) -> RunnerState:
+    def run(
+        self, progress: Callable[[RunnerState], None], engine: Engine | None = None
+    ) -> RunnerState:
         """Train what the chosen studies lack; the state at the end says which runs failed."""
         return reproduce(
             self.chosen.studies,
@@ -75,4 +78,5 @@ class Reproduction:
             cost=self.cost,
             only=self.chosen.takes,
             progress=progress,
+            engine=engine,
         )

@@ -4,13 +4,19 @@ records/    what each run measured, by the run's name
 findings/   what else was measured on trained models
 tables/     what was measured without training
 failures/   runs that ended without a Record, and why
-runs/       the runs at work, with their checkpoints; not needed once they are done
+runs/       the runs at work, with their checkpoints and locks; not needed once they are done
+
+Any number of processes may write into one folder: each run has a lock of its own.
 """
 
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+from filelock import FileLock, Timeout
 
 import sfo
 from sfo.experiments.record import (
@@ -26,6 +32,10 @@ from sfo.files import write_atomically
 from sfo.training.config import Experiment
 
 Kept = TypeVar("Kept", Record, Analysis)
+
+
+class Taken(Exception):
+    """A run that another process is at."""
 
 
 class Results:
@@ -102,6 +112,64 @@ class Results:
     def run_folder(self, experiment: Experiment) -> Path:
         """Where the run works."""
         return self.folder / "runs" / name(experiment)
+
+    @contextmanager
+    def claimed(self, experiment: Experiment, wait: float = 0.0) -> Iterator[None]:
+        """Hold an experiment while it is worked on; `Taken` if another process does.
+
+        Args:
+            experiment: What is worked on.
+            wait: Seconds to wait for another process to end; negative: as long as it takes.
+        """
+        # Beside the real folder: links to one folder lead to one lock.
+        path = self.folder.resolve() / "runs" / f"{name(experiment)}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=wait)
+        except Timeout:
+            raise Taken(name(experiment)) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def is_claimed(self, experiment: Experiment) -> bool:
+        """Whether another process is at it right now."""
+        try:
+            with self.claimed(experiment):
+                return False
+        except Taken:
+            return True
+
+    def check_writable(self) -> None:
+        """Refuse a folder that takes no files, before anything is done for it."""
+        try:
+            (self.folder / "runs").mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise ValueError(
+                f"Cannot write into {self}: {error.strerror or error}; choose another folder with "
+                "--out."
+            ) from error
+
+    def files(self, experiment: Experiment) -> dict[str, str]:
+        """All that is known of an experiment: the text of its files, by their paths in here."""
+        paths = [
+            self._path("records", experiment),
+            self._path("failures", experiment),
+            *(self.folder / "findings").glob(f"*-{name(experiment)}.json"),
+        ]
+        found = [path for path in paths if path.exists()]
+        return {str(path.relative_to(self.folder)): path.read_text() for path in found}
+
+    def take(self, files: Mapping[str, str]) -> None:
+        """Write what `files` gave elsewhere; what is there already stays."""
+        for place, text in files.items():
+            path = self.folder / place
+            if not path.exists():
+                _write(path, text)
 
     def problems(self) -> list[str]:
         """A sentence for every file here that must not enter a table."""

@@ -199,6 +199,7 @@ def evaluate_run(
     file: str | os.PathLike[str] | None = None,
     data: str | os.PathLike[str] | None = None,
     split: SplitName = "test",
+    device: torch.device | None = None,
 ) -> tuple[Errors, Pairs]:
     """The errors of a finished run, on its own test samples or elsewhere.
 
@@ -210,6 +211,7 @@ def evaluate_run(
         file: Evaluate on the samples of a data file.
         data: Evaluate on other data of the user's own.
         split: Which samples; of a file, "all" unless it is split.
+        device: Where to compute; None: on the CPU.
     """
     folder = RunFolder(path)
     experiment = folder.experiment()
@@ -221,7 +223,7 @@ def evaluate_run(
         pairs = own_pairs(folder, experiment, data, split, points)
     else:
         pairs = run_pairs(experiment, points=points, file=file, split=split)
-    return evaluate(load_best(folder), pairs), pairs
+    return evaluate(load_best(folder).to(device), pairs), pairs
 
 
 def own_pairs(
@@ -294,10 +296,13 @@ def _stride(stored: int, points: int) -> int:
     return stored // points
 
 
-def predict_run(path: str | os.PathLike[str], inputs: np.ndarray) -> np.ndarray:
+def predict_run(
+    path: str | os.PathLike[str], inputs: np.ndarray, device: torch.device | None = None
+) -> np.ndarray:
     """u for inputs `(sample, in, *grid)`, or one input `(in, *grid)`, by a run's best model."""
     folder = RunFolder(path)
-    return predict_inputs(load_best(folder), folder.data_shape(), inputs).numpy()
+    model = load_best(folder).to(device)
+    return predict_inputs(model, folder.data_shape(), inputs).cpu().numpy()
 
 
 def predict_inputs(model: nn.Module, shape: DataShape, a: Any) -> Tensor:

@@ -1,29 +1,24 @@
-"""The runner: many runs on the machine's cores, one thread each, resumed after a kill.
+"""The runner: many runs on one engine, resumed after a kill.
 
 It keeps no list of its own. What is to be done follows, again and again, from the studies and
-the Records that are there; so a kill at any moment loses at most the steps since a checkpoint.
+the Records that are there; so a kill at any moment loses at most the steps since a checkpoint,
+and several runners may share a folder.
 """
 
-import json
-import os
-import queue
 import signal
-import subprocess
-import sys
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
 
-from sfo import plugins
 from sfo.data.benchmarks import ScaleName
+from sfo.experiments.engines import Engine, Event, make_engine
 from sfo.experiments.results import Results, name
 from sfo.experiments.study import Cell, Study
 from sfo.experiments.worker import Job
-from sfo.files import locked
-from sfo.machine import usable_cores
 from sfo.training.config import Experiment
 from sfo.training.signals import Stopped
 
@@ -59,6 +54,8 @@ class RunnerState:
         seconds: That each finished run took.
         failed: Why a run failed, or that its worker did.
         waiting: Runs that are yet to begin; trials may bring more.
+        elsewhere: Runs that other processes are at, and the time at which to look again.
+        deaths: How often the worker of a run has died.
     """
 
     begun: dict[str, Job] = field(default_factory=dict)
@@ -66,60 +63,14 @@ class RunnerState:
     seconds: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     waiting: list[Job] = field(default_factory=list)
+    elsewhere: dict[str, float] = field(default_factory=dict)
+    deaths: Counter[str] = field(default_factory=Counter)
 
 
-class Worker:
-    """A worker process, and the run that it is at.
-
-    Args:
-        number: The number of the worker, in the name of its log.
-        results: The folder in which it keeps what it measures.
-        events: The queue at which its events arrive, as (worker, event).
-    """
-
-    def __init__(
-        self, number: int, results: Results, events: "queue.Queue[tuple[Worker, dict[str, Any]]]"
-    ) -> None:
-        log = results.folder / "runs" / f"worker-{number}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self.log = log
-        self.job: Job | None = None
-        with log.open("a") as stderr:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "sfo.experiments.worker", str(results), *plugins.loaded()],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-                env={**os.environ, **ONE_THREAD},
-                # Ctrl-C is for the runner, which then asks its workers to stop.
-                start_new_session=True,
-            )
-
-        def listen() -> None:
-            for line in self.process.stdout or ():
-                events.put((self, json.loads(line)))
-            events.put((self, {"event": "died"}))
-
-        threading.Thread(target=listen, daemon=True).start()
-
-    def give(self, job: Job) -> None:
-        """Let it begin."""
-        self.job = job
-        assert self.process.stdin is not None
-        self.process.stdin.write(job.to_json() + "\n")
-        self.process.stdin.flush()
-
-    def wait(self, timeout: float = 60.0) -> None:
-        """For its end, once it was asked to finish its step and save."""
-        try:
-            self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
-ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
+ATTEMPTS = 3
+"""Times that a run is begun whose worker dies: it might take every one along."""
+PAUSE = 1.0
+"""Seconds after which a run that another process is at is looked at again."""
 
 
 def reproduce(
@@ -132,8 +83,9 @@ def reproduce(
     cost: Callable[[Experiment], float] | None = None,
     only: Callable[[Cell], bool] = lambda cell: True,
     progress: Callable[[RunnerState], None] = lambda progress: None,
+    engine: Engine | None = None,
 ) -> RunnerState:
-    """Do all that the studies still lack.
+    """Do all that the studies still lack; other runners may be at the same.
 
     Args:
         studies: The studies to complete.
@@ -144,6 +96,7 @@ def reproduce(
         cost: Expected seconds of a run: of the same seed, the cheap ones come first.
         only: Whether to take a cell.
         progress: Called after every event.
+        engine: Where the runs are done; None: in processes of this machine.
     """
     problems = results.problems()
     if problems:
@@ -152,60 +105,77 @@ def reproduce(
             f"{problems[0]} Move such files away, then go on."
         )
     tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
+    results.check_writable()
     state = RunnerState()
-    with _alone(results), _terminated_like_ctrl_c():
-        events: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
-        pool: list[Worker] = []
+    with _terminated_like_ctrl_c():
+        engine = engine or make_engine("local", results, workers=workers)
         try:
             while True:
                 jobs = plan(tables, results)
-                # A run whose worker died is not begun again now: it might take the next one along.
-                begun = {*state.step, *state.failed}
-                state.waiting = _sorted([j for j in jobs if name(j.experiment) not in begun], cost)
-                if not state.waiting and not state.step:
-                    progress(state)
-                    return state
-                while state.waiting and len(state.step) < (workers or usable_cores()):
-                    worker = next((w for w in pool if w.job is None), None)
-                    if worker is None:
-                        worker = Worker(len(pool), results, events)
-                        pool.append(worker)
-                    job = state.waiting.pop(0)
-                    state.begun[name(job.experiment)] = job
-                    state.step[name(job.experiment)] = (0, 1)
-                    worker.give(job)
+                _begin_next(jobs, engine, results, state, cost)
                 progress(state)
-                while not _take(*events.get(), state, pool):
+                if not state.step and not state.waiting and not state.elsewhere:
+                    return state
+                while not _take(engine.next_event(PAUSE), state, results):
                     progress(state)
         finally:
-            for worker in pool:
-                worker.process.terminate()
-            for worker in pool:
-                worker.wait()
+            engine.close()
 
 
-def _take(worker: Worker, event: dict[str, Any], state: RunnerState, pool: list[Worker]) -> bool:
-    """Note an event; true if it frees a place."""
-    if event["event"] == "died":
-        pool.remove(worker)
-    if worker.job is None:
-        return False
-    run = name(worker.job.experiment)
+def _begin_next(
+    jobs: list[Job],
+    engine: Engine,
+    results: Results,
+    state: RunnerState,
+    cost: Callable[[Experiment], float] | None,
+) -> None:
+    """Give the engine as many of the open jobs as it takes, but none that others are at."""
+    now = time.monotonic()
+    open_runs = {name(job.experiment) for job in jobs}
+    state.elsewhere = {n: t for n, t in state.elsewhere.items() if n in open_runs and t > now}
+    busy = {*state.step, *state.failed, *state.elsewhere}
+    state.waiting = _sorted([job for job in jobs if name(job.experiment) not in busy], cost)
+    free = engine.slots() - len(state.step)
+    chosen: list[Job] = []
+    for job in list(state.waiting):
+        if len(chosen) >= free:
+            break
+        state.waiting.remove(job)
+        if results.is_claimed(job.experiment):
+            state.elsewhere[name(job.experiment)] = now + PAUSE
+            continue
+        chosen.append(job)
+        state.begun[name(job.experiment)] = job
+        state.step[name(job.experiment)] = (0, 1)
+    engine.begin(chosen)
+
+
+def _take(happened: Event | None, state: RunnerState, results: Results) -> bool:
+    """Note an event; true if there may be something to begin now."""
+    if happened is None:
+        return bool(state.elsewhere)
+    run, event = happened
     match event["event"]:
         case "step":
             state.step[run] = (event["step"], event["steps"])
             return False
         case "done":
             state.seconds[run] = event["seconds"]
+        case "taken":
+            state.elsewhere[run] = time.monotonic() + PAUSE
         case "failed":
             state.failed[run] = event["why"]
+        case "stopped":
+            state.failed[run] = f"{event['why'].rstrip('.')}; the same command goes on from here"
         case "died":
-            state.failed[run] = (
-                f"its worker ended without an answer (log: {worker.log}); the same command goes on "
-                "from its last checkpoint"
-            )
+            state.deaths[run] += 1
+            if state.deaths[run] == ATTEMPTS:
+                state.failed[run] = (
+                    f"{event['why']}, {ATTEMPTS} times; the same command goes on from its last "
+                    "checkpoint"
+                )
+    results.take(event.get("files", {}))
     del state.step[run]
-    worker.job = None
     return True
 
 
@@ -231,12 +201,3 @@ def _terminated_like_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _alone(results: Results) -> Iterator[None]:
-    """One runner per folder."""
-    results.folder.mkdir(parents=True, exist_ok=True)
-    busy = f"{results} is in use: another runner is at work there."
-    with locked(results.folder / ".lock", timeout=2, busy=busy):
-        yield

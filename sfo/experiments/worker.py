@@ -1,6 +1,6 @@
 """A process that trains one run after another, as the runner tells it.
 
-    python -m sfo.experiments.worker RESULTS [PLUGIN …] < jobs > events
+    python -m sfo.experiments.worker RESULTS ACCELERATOR [PLUGIN …] < jobs > events
 
 Each line of its input is a job, each line of its output an event, both in JSON. When its input
 ends, so does it, whatever it is doing: no worker outlives its runner.
@@ -15,11 +15,11 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from sfo import plugins
 from sfo.experiments.record import Analysis, Record
-from sfo.experiments.results import Results
+from sfo.experiments.results import Results, Taken
 from sfo.training.config import Experiment
 
 PAUSE = 0.5
@@ -60,7 +60,48 @@ class Job:
         return kept and results.record(self.experiment) is not None
 
 
-def work(job: Job, results: Results, tell: Any) -> Record:
+class Tell(Protocol):
+    """Is told an event by its name, with its values."""
+
+    def __call__(self, event: str, **values: Any) -> None: ...
+
+
+def attempt(
+    job: Job, results: Results, tell: Tell, accelerator: str = "auto", wait: float = 0.0
+) -> dict[str, Any]:
+    """Do a job, and say how it ended, in an event of plain values.
+
+    done: The Record and the analyses are in the results.
+    failed: The run cannot be done; that and why is in the results, so that it is not tried again.
+    found: Another process has done it.
+    taken: Another process is at it.
+    stopped: Something else than the run is at fault, as a disk that is full.
+    """
+    start = time.monotonic()
+    try:
+        try:
+            with results.claimed(job.experiment, wait):
+                if job.done(results):
+                    return dict(event="found")
+                record = work(job, results, tell, accelerator)
+        except Taken:
+            return dict(event="taken")
+        except (ValueError, RuntimeError, MemoryError) as error:
+            # A full disk says nothing about the run.
+            if isinstance(error.__cause__, OSError):
+                return dict(event="stopped", why=str(error))
+            traceback.print_exc()
+            why = str(error) or type(error).__name__
+            results.keep_failure(job.experiment, why)
+            return dict(event="failed", why=why)
+    except OSError as error:
+        traceback.print_exc()
+        return dict(event="stopped", why=f"{error.strerror or error}: {error.filename or results}")
+    seconds = time.monotonic() - start
+    return dict(event="done", percent=record.errors.percent, seconds=seconds)
+
+
+def work(job: Job, results: Results, tell: Tell, accelerator: str = "auto") -> Record:
     """Train, or go on with it, and keep the Record and the analyses that are not there yet."""
     from sfo.experiments.analyses import ANALYSES
     from sfo.experiments.run import run
@@ -81,7 +122,15 @@ def work(job: Job, results: Results, tell: Any) -> Record:
     if record is None or (missing and not finished.exists()):
         # What is trained again is not finished, even if it once was.
         finished.unlink(missing_ok=True)
-        again = run(experiment, folder, resume="auto", cost=False, picture=False, progress=progress)
+        again = run(
+            experiment,
+            folder,
+            resume="auto",
+            cost=False,
+            picture=False,
+            progress=progress,
+            accelerator=accelerator,
+        )
         if record is None:
             record = again
             results.keep(record)
@@ -106,7 +155,7 @@ def clean(job: Job, results: Results) -> None:
             path.unlink()
 
 
-def main(out: str) -> None:
+def main(out: str, accelerator: str) -> None:
     """Work until the input ends."""
     events, lines = _channel(), queue.Queue[str]()
 
@@ -127,24 +176,12 @@ def main(out: str) -> None:
     torch.set_num_threads(1)
     keep_freed_blocks()
     while True:
-        job, results = Job.from_json(lines.get()), Results(out)
-        start = time.monotonic()
+        job = Job.from_json(lines.get())
         try:
-            record = work(job, results, tell)
+            tell(**attempt(job, Results(out), tell, accelerator))
         except SystemExit as stop:
             # At once: a thread that waits for input would hold up the usual end.
             os._exit(int(stop.code or 0))
-        except (ValueError, RuntimeError, MemoryError) as error:
-            # A full disk says nothing about the run: that ends the worker, with its reason logged.
-            if isinstance(error.__cause__, OSError):
-                raise
-            traceback.print_exc()
-            why = str(error) or type(error).__name__
-            results.keep_failure(job.experiment, why)
-            tell("failed", why=why)
-        else:
-            seconds = time.monotonic() - start
-            tell("done", percent=record.errors.percent, seconds=seconds)
 
 
 def _channel() -> TextIO:
@@ -155,5 +192,5 @@ def _channel() -> TextIO:
 
 
 if __name__ == "__main__":
-    plugins.load_all(sys.argv[2:])
-    main(sys.argv[1])
+    plugins.load_all(sys.argv[3:])
+    main(sys.argv[1], sys.argv[2])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from sfo.data.pairs import Pairs
+from sfo.data.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,13 @@ def fetch(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """The inputs and solutions of each share in turn, gathered by threads ahead of their use.
 
-    Threads, because the samples are in memory: gathering them leaves Python's lock free, and there
-    are no processes to outlive a killed run.
+    Threads, because gathering and reading leave Python's lock free, and there are no processes to
+    outlive a killed run. Samples that are read from a file are read one batch ahead in any case;
+    so at most two batches per thread are in memory.
     """
+    is_read = isinstance(pairs.u, Rows)
+    workers = workers or int(is_read)
+    most = workers if is_read else 2 * workers
 
     def gather(shard: BatchShard) -> tuple[Tensor, Tensor]:
         return pairs.a[shard.rows], pairs.u[shard.rows]
@@ -70,7 +75,7 @@ def fetch(
         ahead: deque[Future[tuple[Tensor, Tensor]]] = deque()
         for shard in chosen:
             ahead.append(pool.submit(gather, shard))
-            if len(ahead) > 2 * workers:
+            if len(ahead) > most:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()

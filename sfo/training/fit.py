@@ -1,7 +1,7 @@
 """Train a model on a benchmark: one function, exact on resume, in one process or many."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from sfo.memory import check_training_fits
 from sfo.training import checkpoint
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
+from sfo.training.loggers import check_loggers
 from sfo.training.loop import Diverged, Loop, Status
 from sfo.training.optimisers import check_strategy
 from sfo.training.prepare import DataShape, build, load_splits
@@ -51,6 +52,8 @@ def fit(
     validation: Pairs | None = None,
     sources: dict[str, Any] | None = None,
     progress: Callable[[Status], None] | None = None,
+    stream: bool | None = None,
+    loggers: Sequence[str] = (),
     accelerator: str = "auto",
     devices: int | str = 1,
     num_nodes: int = 1,
@@ -59,9 +62,10 @@ def fit(
     """Train, and keep in the folder `out` all that is needed to go on or to look back.
 
     A run with the same experiment on the same machine gives the same bits, however often it
-    was killed and resumed. SIGTERM and SIGINT end it after the step, saved, with exit code 143
-    and 130. If a file cannot be written, it ends with an error that says so; the checkpoints
-    that were saved are whole, and resuming completes the run to the same bits.
+    was killed and resumed. SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 end it after the step, saved, with
+    the exit code 128 + the signal's number. If a file cannot be written, it ends with an error
+    that says so; the checkpoints that were saved are whole, and resuming completes the run to the
+    same bits.
 
     Args:
         experiment: What to do.
@@ -71,6 +75,9 @@ def fit(
         train, validation: Pairs, if they are available; None: loaded as the experiment says.
         sources: Where data of the user's own and plugins are, kept in the folder.
         progress: Called after every step.
+        stream: Read samples from the data file batch by batch; None: where the training samples
+            take more than 512 MB.
+        loggers: Loggers besides TensorBoard: csv, wandb or mlflow.
         accelerator, devices, num_nodes: As Lightning Fabric has them; under torchrun, the
             processes are those it has started.
         strategy: "ddp" or "auto": the whole model in every process; "fsdp": a part of each
@@ -87,6 +94,7 @@ def fit(
         ['epoch', 'learning_rate', 'loss', 'step', 'validation']
     """
     check_strategy(experiment.train, strategy)
+    check_loggers(loggers)
     fabric = start(
         experiment.train.precision,
         accelerator=accelerator,
@@ -104,7 +112,7 @@ def fit(
         # One process makes the data, the others find them.
         with fabric.rank_zero_first():
             if train is None or validation is None:
-                loaded = load_splits(experiment)
+                loaded = load_splits(experiment, stream=stream)
                 train = loaded[0] if train is None else train
                 validation = loaded[1] if validation is None else validation
                 test = loaded[2]
@@ -119,7 +127,7 @@ def fit(
         model = build(experiment, DataShape.of(train), train)
         if fabric.device.type == "cpu" and strategy != "fsdp":
             check_training_fits(model)
-        loop = Loop(fabric, experiment, folder, model, train, validation, stop, progress)
+        loop = Loop(fabric, experiment, folder, model, train, validation, stop, progress, loggers)
         if is_resuming:
             loop.restore()
         loop.run()

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ from sfo.registry import BENCHMARKS
 from sfo.training import checkpoint
 from sfo.training.batches import BatchShard, batch_shards, fetch
 from sfo.training.config import Experiment
-from sfo.training.events import Events
 from sfo.training.folder import RunFolder
+from sfo.training.loggers import Loggers
 from sfo.training.loss import LOSSES, relative_l2
 from sfo.training.optimisers import optimizer
 from sfo.training.physics import PhysicsLoss, initial_loss
@@ -43,7 +43,15 @@ class Diverged(ValueError):
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands: what a progress display is told after every step."""
+    """Where a run stands: what a progress display is told after every step.
+
+    Args:
+        epoch, epochs, step, steps: How far it is, and how far it will go.
+        loss: Error of the batch; at the end of an epoch, that of the epoch.
+        validation: The last error on the validation samples.
+        samples_per_second, seconds_left: How fast it is.
+        ends_epoch: Whether this step was the last one of its epoch.
+    """
 
     epoch: int
     epochs: int
@@ -53,6 +61,7 @@ class Status:
     validation: float | None
     samples_per_second: float
     seconds_left: float
+    ends_epoch: bool = False
 
 
 class Loop:
@@ -66,6 +75,7 @@ class Loop:
         train, validation: Pairs.
         stop: Is looked at once a step.
         progress: Called after every step.
+        loggers: Names of loggers besides TensorBoard.
     """
 
     def __init__(
@@ -78,6 +88,7 @@ class Loop:
         validation: Pairs,
         stop: StopRequest,
         progress: Callable[[Status], None] | None = None,
+        loggers: Sequence[str] = (),
     ) -> None:
         self.fabric, self.experiment, self.folder = fabric, experiment, folder
         self.train, self.validation = train, validation
@@ -85,7 +96,7 @@ class Loop:
         self.config = experiment.train
         self.steps_per_epoch = -(-len(train) // self.config.batch_size)
         self.steps = self.config.epochs * self.steps_per_epoch
-        self.events = Events(folder.path / "tensorboard")
+        self.loggers = Loggers(loggers, folder.path, experiment.model_dump(mode="json"))
         self.module = model
         self.ema: AveragedModel | None = None
         if self.config.ema is not None:
@@ -100,6 +111,8 @@ class Loop:
             data = experiment.data
             benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
             self.physics = PhysicsLoss(benchmark, train)
+        # Held, because `train` may be read from a file.
+        self.first = train[:16] if self.config.initial else train
         torch.manual_seed(experiment.seed)
         self.step = 0
         self.loss_sum = 0.0
@@ -108,8 +121,13 @@ class Loop:
 
     def run(self) -> None:
         """All steps from here on."""
-        while self.step < self.steps:
-            self._epoch()
+        status = "aborted"
+        try:
+            while self.step < self.steps:
+                self._epoch()
+            status = "success"
+        finally:
+            self.loggers.close(status)
         self._stop_if(gather(self.fabric, self.stop.received))
 
     def _epoch(self) -> None:
@@ -130,10 +148,11 @@ class Loop:
             loss, signals = self._train_step(self._here(a), self._here(u), shard)
             seen += shard.size
             seconds = time.perf_counter() - begin
-            self._report(epoch, loss, seen / seconds)
-            better = False
-            if self.step % self.steps_per_epoch == 0:
+            better, is_last = False, self.step % self.steps_per_epoch == 0
+            if is_last:
                 better = self._finish_epoch(epoch, seconds, seen / seconds)
+                loss = self.history[-1]["loss"]
+            self._report(epoch, loss, seen / seconds, is_last)
             every = self.config.checkpoint_every or self.steps_per_epoch
             due = self.step % every == 0 or self.step == self.steps
             if better or due or signals.any():
@@ -175,7 +194,7 @@ class Loop:
         if self.physics is not None:
             further = self.config.physics * self.physics(a, prediction).mean()
         if self.config.initial:
-            further = further + self.config.initial * initial_loss(self.train, a, prediction).mean()
+            further = further + self.config.initial * initial_loss(self.first, a, prediction).mean()
         for part in self.regularised:
             further = further + part.regularisation()
         return further
@@ -218,7 +237,7 @@ class Loop:
         def write() -> None:
             self.folder.write_metrics(self.history)
             self.folder.append("timing.jsonl", timing)
-            self.events.write(row)
+            self.loggers.write(self.history)
 
         on_rank_zero(self.fabric, write)
         return better
@@ -245,7 +264,7 @@ class Loop:
         model.train()
         return float(gather(self.fabric, total).sum()) / len(self.validation)
 
-    def _report(self, epoch: int, loss: float, pace: float) -> None:
+    def _report(self, epoch: int, loss: float, pace: float, is_last: bool) -> None:
         if self.progress is None or not self.fabric.is_global_zero:
             return
         validated = [row["validation"] for row in self.history if row["validation"] is not None]
@@ -260,6 +279,7 @@ class Loop:
                 validation=validated[-1] if validated else None,
                 samples_per_second=pace,
                 seconds_left=left / pace,
+                ends_epoch=is_last,
             )
         )
 

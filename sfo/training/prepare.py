@@ -76,7 +76,7 @@ def load_pairs(
         experiment: Names the data.
         split: "train", "validation", "test" or "all".
         arrays: Data of the user's own, for an experiment with such; see `check_arrays`.
-        how: Goes to `load_benchmark` (folder, workers, progress).
+        how: Goes to `load_benchmark` (folder, workers, progress, stream).
     """
     return load_splits(experiment, [split], arrays=arrays, **how)[0]
 
@@ -86,6 +86,7 @@ def load_splits(
     splits: Sequence[SplitName] = ("train", "validation", "test"),
     *,
     arrays: Arrays | None = None,
+    stream: bool | None = None,
     **how: Any,
 ) -> list[Pairs]:
     """The pairs of some splits, from one look at the data; for arguments see `load_pairs`."""
@@ -97,7 +98,7 @@ def load_splits(
             inputs = (*benchmark.names, *benchmark.static_names)
             fields = dict(n_input=experiment.train.rollout, inputs=inputs)
         file = _data_file(experiment, **how)
-        loaded = file_splits(file, splits, data.scheme, **fields)
+        loaded = file_splits(file, splits, data.scheme, stream=stream, **fields)
     elif arrays is None:
         raise ValueError(
             f"The run's data {data.benchmark!r} are arrays of your own, which must be given: "
@@ -120,7 +121,7 @@ def _first_samples(train: Pairs, count: int | None) -> Pairs:
             f"`train_samples` must be at most the {len(train)} training samples that there are, "
             f"got {count}; raise `samples`."
         )
-    return train[:count]
+    return train.select(range(count))
 
 
 def _data_file(experiment: Experiment, **how: Any) -> DataFile:

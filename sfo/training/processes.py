@@ -21,6 +21,7 @@ from torch.distributed.tensor import DTensor
 
 from sfo.machine import usable_cores
 from sfo.training.config import Precision
+from sfo.training.devices import Devices
 from sfo.training.sharding import shard
 
 T = TypeVar("T")
@@ -46,22 +47,24 @@ def start(
             "`precision` must not be '16-mixed' with the strategy 'fsdp', which does not scale "
             "gradients; use 'bf16-mixed', or the strategy 'ddp'."
         )
+    taken: int | list[int]
     if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
-        devices = int(os.environ["LOCAL_WORLD_SIZE"])
-        num_nodes = int(os.environ["WORLD_SIZE"]) // devices
-    elif (
-        isinstance(devices, int)
-        and not torch.cuda.is_available()
-        and not 1 <= devices <= usable_cores()
-    ):
-        raise ValueError(
-            f"`devices` must be in 1..{usable_cores()}, the cores of this machine, got {devices}."
-        )
+        taken = int(os.environ["LOCAL_WORLD_SIZE"])
+        num_nodes = int(os.environ["WORLD_SIZE"]) // taken
+    else:
+        chosen = Devices.of(accelerator, devices)
+        accelerator = chosen.kind
+        taken = (chosen.number or 1) if chosen.ids is None else list(chosen.ids)
+        on_cores = chosen.kind == "cpu" or not torch.cuda.is_available()
+        if isinstance(taken, int) and on_cores and taken > usable_cores():
+            raise ValueError(
+                f"`devices` must be in 1..{usable_cores()}, the cores of this machine, got {taken}."
+            )
     double = sharded and precision == "64-true"
     try:
         fabric = Fabric(
             accelerator=accelerator,
-            devices=devices,
+            devices=taken,
             num_nodes=num_nodes,
             strategy=ModelParallelStrategy(shard) if sharded else strategy,
             # By its name, Fabric refuses float64 for a sharded model, which works all the same.

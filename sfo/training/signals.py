@@ -15,12 +15,18 @@ class Stopped(SystemExit):
 
 
 class StopRequest:
-    """Context in which SIGTERM and SIGINT are noted in `received` instead of ending the process.
+    """Context in which signals are noted in `received` instead of ending the process.
+
+    SIGTERM and SIGINT, and SIGUSR1 and SIGUSR2, which Slurm sends ahead of a job's end if asked to.
 
     Outside the main thread, where Python allows no handlers, it only stays 0.
     """
 
-    SIGNALS = (signal.SIGTERM, signal.SIGINT)
+    SIGNALS = tuple(
+        getattr(signal, kind)
+        for kind in ("SIGTERM", "SIGINT", "SIGUSR1", "SIGUSR2")
+        if hasattr(signal, kind)  # Windows has the first two.
+    )
 
     def __init__(self) -> None:
         self.received = 0

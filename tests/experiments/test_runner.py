@@ -1,6 +1,5 @@
 """The runner: all of it done once, whatever happens on the way."""
 
-import os
 import random
 import re
 import signal
@@ -268,24 +267,6 @@ def test_a_table_is_measured_once_and_the_way_to_measure_it_again_is_named(tmp_p
     main(words)
     assert f"params is there already; delete {path} to measure it again." in capsys.readouterr().out
     assert path.stat().st_mtime_ns == before
-
-
-def test_a_worker_that_is_killed_costs_one_run_and_the_same_command_goes_on(tmp_path):
-    runs = [Cell("allen_cahn", f"seed {k}", small(epochs=8 + k)) for k in range(2)]
-    results, killed = Results(tmp_path), []
-
-    def kill_the_first(state):
-        if not killed and any(step > 1 for step, _ in state.step.values()):
-            killed.extend(workers_of(tmp_path))
-            for worker in killed:
-                os.kill(worker, signal.SIGKILL)
-
-    state = reproduce([study(runs)], results, workers=1, progress=kill_the_first)
-    assert len(killed) == 1
-    assert [*state.failed] == [name(runs[0].experiment)]
-    assert "without an answer" in state.failed[name(runs[0].experiment)]
-    assert [*state.seconds] == [name(runs[1].experiment)]
-    assert [*reproduce([study(runs)], results, workers=1).seconds] == [name(runs[0].experiment)]
 
 
 @pytest.mark.parametrize("flag", ["--seeds", "--workers"])

@@ -1,0 +1,163 @@
+"""A Ray cluster: one task per job, on any node, retried when a worker or a node is lost.
+
+No disk need be shared. A task works in a folder of its node and sends back the bytes of the
+Record; data are generated on each node, once, from the seed. Where the nodes do share that folder,
+a task that is retried goes on from the checkpoint of the one that was lost.
+"""
+
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import sfo
+from sfo import plugins
+from sfo.data.load import data_folder
+from sfo.experiments.engines.engine import Event
+from sfo.experiments.engines.job import perform
+from sfo.experiments.engines.local import ONE_THREAD
+from sfo.experiments.results import Results, Taken, name
+from sfo.experiments.worker import Job
+from sfo.training.devices import Devices
+
+RETRIES = 3
+"""Times that Ray begins a task again whose worker or node was lost."""
+AHEAD = 2
+"""Tasks per core of the cluster that wait in Ray's own queue."""
+
+
+def scratch() -> Path:
+    """Where a node works: $SFO_SCRATCH, or a folder beside the data."""
+    return Path(os.environ.get("SFO_SCRATCH") or data_folder().parent / "scratch")
+
+
+def do(job: str, **options: Any) -> bytes:
+    """The task: `perform` in the node's own folder, which is left as it was."""
+    results = Results(scratch())
+    # Whoever was lost may take a moment to go; another study may have the same run.
+    answer = perform(job, str(results), wait=-1, **options)
+    experiment = Job.from_json(job).experiment
+    with suppress(Taken), results.claimed(experiment):
+        for place in results.files(experiment):
+            (results.folder / place).unlink(missing_ok=True)
+        shutil.rmtree(results.run_folder(experiment), ignore_errors=True)
+    return answer
+
+
+class RayEngine:
+    """Jobs on a Ray cluster.
+
+    Args:
+        results: The folder for the Records, on this machine.
+        workers: Most jobs at a time; None: as the cluster has room.
+        devices: What the jobs compute on; each is given one GPU if that is "cuda".
+        address: Address of the cluster, such as 10.0.0.1:6379, ray://10.0.0.1:10001 or auto;
+            None: a cluster of this machine alone, for this command.
+    """
+
+    def __init__(
+        self, results: Results, workers: int | None, devices: Devices, address: str | None
+    ) -> None:
+        import ray
+
+        self.ray, self.results, self.workers = ray, results, workers
+        self.options: dict[str, Any] = dict(
+            plugins=plugins.loaded(), accelerator=devices.kind, version=sfo.__version__
+        )
+        self.owns = not ray.is_initialized()
+        if self.owns:
+            _connect(ray, address, workers)
+        self.task = ray.remote(do).options(
+            num_cpus=1,
+            num_gpus=1 if devices.kind == "cuda" else 0,
+            max_retries=RETRIES,
+            runtime_env={"env_vars": ONE_THREAD},
+        )
+        self.jobs: dict[Any, tuple[Job, ExitStack]] = {}
+        self.taken: list[str] = []
+
+    def slots(self) -> int:
+        """As many as are asked for, or some more than the cluster has cores now."""
+        return self.workers or AHEAD * max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """Submit a task for each job, which this process holds: no node can."""
+        for job in jobs:
+            held = ExitStack()
+            try:
+                held.enter_context(self.results.claimed(job.experiment))
+            except Taken:
+                self.taken.append(name(job.experiment))
+                continue
+            self.jobs[self.task.remote(job.to_json(), **self.options)] = job, held
+
+    def next_event(self, timeout: float) -> Event | None:
+        """The end of a task."""
+        if self.taken:
+            return self.taken.pop(), dict(event="taken")
+        if not self.jobs:
+            time.sleep(timeout)
+            return None
+        ready, _ = self.ray.wait(list(self.jobs), timeout=timeout)
+        if not ready:
+            return None
+        job, held = self.jobs.pop(ready[0])
+        try:
+            event = json.loads(self.ray.get(ready[0]))
+        except self.ray.exceptions.RayError as error:
+            reason = str(error).strip().splitlines()[-1]
+            event = dict(event="died", why=f"its task was lost ({reason:.200})")
+        # While it is held: whoever looks next must find the Record.
+        self.results.take(event.get("files", {}))
+        held.close()
+        return name(job.experiment), event
+
+    def close(self) -> None:
+        """Cancel what is not done, and leave the cluster."""
+        for task, (_, held) in self.jobs.items():
+            self.ray.cancel(task, force=True)
+            held.close()
+        self.jobs.clear()
+        if self.owns:
+            self.ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None, workers: int | None) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address is None:
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+        return
+    _check_answers(address)
+    try:
+        ray.init(address=address, log_to_driver=False)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise ValueError(f"{_no_cluster(address)} Ray says: {_first_line(error)}") from error
+
+
+def _check_answers(address: str) -> None:
+    """Ask the port first: Ray itself would wait for a minute."""
+    if address in ("auto", "local"):
+        return
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(f"`address` must be HOST:PORT, ray://HOST:PORT or auto, got {address!r}.")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"{_no_cluster(address)} ({_first_line(error)})") from error
+
+
+def _no_cluster(address: str) -> str:
+    return (
+        f"No Ray cluster answers at {address}: start one with `ray start --head --port 6379`, or "
+        "leave --address out for one of this machine."
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

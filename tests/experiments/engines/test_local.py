@@ -1,0 +1,172 @@
+"""Several runners in one folder, and workers that are lost."""
+
+import errno
+import os
+import random
+import signal
+import threading
+
+import pytest
+from tiny_studies import measured, processes, study, tiny
+
+from sfo.cli import main
+from sfo.experiments.engines import make_engine
+from sfo.experiments.engines.job import perform
+from sfo.experiments.results import Results, Taken, name
+from sfo.experiments.runner import reproduce
+from sfo.experiments.worker import Job, attempt
+from sfo.training.devices import Devices
+
+
+def test_a_run_is_held_by_one_process_whatever_name_its_folder_has(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    real, link = Results(tmp_path / "real"), Results(tmp_path / "link")
+    with real.claimed(tiny()):
+        assert link.is_claimed(tiny())
+        assert not link.is_claimed(tiny(seed=1)), "a lock per run, not per folder"
+        with pytest.raises(Taken), link.claimed(tiny()):
+            pass
+    assert not link.is_claimed(tiny())
+
+
+def test_a_job_that_another_process_is_at_is_left_to_it(tmp_path):
+    results = Results(tmp_path)
+    with results.claimed(tiny()):
+        assert attempt(Job(tiny()), results, lambda *_, **__: None) == {"event": "taken"}
+    assert measured(tmp_path) == {}
+
+
+def test_two_runners_in_one_folder_share_the_runs(tmp_path):
+    runs, states = [tiny(seed) for seed in range(5)], []
+
+    def runner():
+        states.append(reproduce([study(runs)], Results(tmp_path), scale="smoke", workers=1))
+
+    both = [threading.Thread(target=runner) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert [state.failed for state in states] == [{}, {}]
+    done = [run for state in states for run in state.seconds]
+    assert sorted(done) == sorted(name(run) for run in runs), "each run once"
+    assert len(measured(tmp_path)) == len(runs)
+
+
+def test_a_worker_that_dies_is_replaced_and_its_run_goes_on(tmp_path):
+    run, killed = tiny(epochs=15), []
+
+    def kill(state):
+        if not killed and any(step for step, _ in state.step.values()):
+            killed.extend(processes("sfo.experiments.worker", str(tmp_path / "disturbed")))
+            os.kill(killed[0], signal.SIGKILL)
+
+    results = Results(tmp_path / "disturbed")
+    state = reproduce([study([run])], results, workers=1, progress=kill)
+    assert (len(killed), state.failed, [*state.seconds]) == (1, {}, [name(run)])
+    perform(Job(run).to_json(), str(tmp_path / "calm"))
+    assert measured(tmp_path / "disturbed") == measured(tmp_path / "calm")
+
+
+class Deadly:
+    """An engine whose workers all die."""
+
+    def __init__(self):
+        self.begun = []
+
+    def slots(self):
+        return 1
+
+    def begin(self, jobs):
+        self.begun.extend(jobs)
+
+    def next_event(self, timeout):
+        return name(self.begun[-1].experiment), dict(event="died", why="it fell")
+
+    def close(self):
+        pass
+
+
+def test_a_run_that_takes_every_worker_along_is_given_up(tmp_path):
+    engine = Deadly()
+    state = reproduce([study([tiny()])], Results(tmp_path), engine=engine)
+    assert state.failed[name(tiny())].startswith("it fell, 3 times; the same command goes on")
+    assert len(engine.begun) == 3
+    assert measured(tmp_path) == {}, "it is not noted as a failure of the run"
+
+
+def test_a_full_disk_is_told_in_a_sentence_and_is_no_failure_of_the_run(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path))
+
+    results = Results(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("sfo.experiments.results._write", full)
+        event = attempt(Job(tiny()), results, lambda *_, **__: None)
+    assert event["event"] == "stopped"
+    assert event["why"] == f"No space left on device: {tmp_path}"
+    assert measured(tmp_path) == {}
+    assert attempt(Job(tiny()), results, lambda *_, **__: None)["event"] == "done"
+
+
+def test_a_folder_that_cannot_be_written_is_refused_first(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit):
+        main(["reproduce", "fixed", "--scale", "smoke", "--out", str(tmp_path / "file" / "out")])
+    said = capsys.readouterr().err
+    assert said.startswith(f"sfo: Cannot write into {tmp_path / 'file' / 'out'}: ")
+    assert said.endswith("; choose another folder with --out.\n")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("engine", "module"), [("ray", "ray"), ("slurm", "submitit")], ids=["ray", "slurm"]
+)
+def test_an_engine_that_is_not_installed_names_its_extra(engine, module, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(ValueError, match=rf"pip install 'sfo-torch\[{engine}\]' brings it"):
+        make_engine(engine, Results(tmp_path))
+
+
+def test_options_of_other_engines_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"`address` is for --engine ray and slurm"):
+        make_engine("local", Results(tmp_path), address="10.0.0.1:6379")
+
+
+def test_another_version_does_nothing(tmp_path):
+    answer = perform(Job(tiny()).to_json(), str(tmp_path), version="0.0.1")
+    assert b"install the same version everywhere" in answer
+    assert measured(tmp_path) == {}
+
+
+def test_workers_take_the_devices_in_turn(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    four = Devices("cuda", (0, 1, 2, 3))
+    seen = [four.environment(worker)["CUDA_VISIBLE_DEVICES"] for worker in range(6)]
+    assert seen == ["0", "1", "2", "3", "0", "1"]
+    # Of the devices that a scheduler has given us.
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    assert four.environment(1) == {"CUDA_VISIBLE_DEVICES": "5"}
+    assert Devices("cpu").environment(0) == {}
+
+
+@pytest.mark.slow
+def test_a_hundred_jobs_and_ten_kills(tmp_path):
+    runs = [tiny(seed) for seed in range(100)]
+    chance, left = random.Random(0), 10
+    when = sorted(chance.sample(range(5, 95), left))
+
+    def disturb(state):
+        if when and len(state.seconds) >= when[0]:
+            workers = processes("sfo.experiments.worker", str(tmp_path / "disturbed"))
+            if workers:
+                when.pop(0)
+                os.kill(chance.choice(workers), signal.SIGKILL)
+
+    disturbed, calm = Results(tmp_path / "disturbed"), Results(tmp_path / "calm")
+    state = reproduce([study(runs)], disturbed, workers=2, progress=disturb)
+    assert (when, state.failed) == ([], {})
+    reproduce([study(runs)], calm, workers=2)
+    assert len(measured(calm.folder)) == len(runs)
+    assert measured(disturbed.folder) == measured(calm.folder)

@@ -1,0 +1,102 @@
+"""A Ray cluster of several nodes on this machine: the same Records, also when nodes are lost."""
+
+import os
+import random
+import signal
+
+import pytest
+from tiny_studies import measured, processes, study, tiny
+
+from sfo.experiments.engines import make_engine
+from sfo.experiments.engines.job import perform
+from sfo.experiments.results import Results
+from sfo.experiments.runner import reproduce
+from sfo.experiments.worker import Job
+
+pytestmark = pytest.mark.engines
+ray = pytest.importorskip("ray", reason="needs the [ray] extra; `make test-engines` installs it")
+
+SMALL_NODE = dict(num_cpus=1, object_store_memory=80 * 2**20, include_dashboard=False)
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """A head that does no work, and two nodes with one core each."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("SFO_SCRATCH", str(tmp_path / "scratch"))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")
+    made = Cluster(initialize_head=True, head_node_args={**SMALL_NODE, "num_cpus": 0})
+    for _ in range(2):
+        made.add_node(**{k: v for k, v in SMALL_NODE.items() if k != "include_dashboard"})
+    try:
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def through_ray(runs, folder, cluster, progress=lambda state: None, analyses=()):
+    results = Results(folder)
+    engine = make_engine("ray", results, workers=2, address=cluster.address)
+    return reproduce([study(runs, analyses)], results, engine=engine, progress=progress)
+
+
+def calm(runs, folder, analyses=()):
+    for run in runs:
+        perform(Job(run, tuple(analyses)).to_json(), str(folder))
+    return measured(folder)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", r"No Ray cluster answers at 127\.0\.0\.1:1: start one with"),
+        ("nowhere", r"`address` must be HOST:PORT"),
+    ],
+)
+def test_an_address_that_does_not_answer(address, said, tmp_path):
+    with pytest.raises(ValueError, match=said):
+        make_engine("ray", Results(tmp_path), address=address)
+
+
+def test_a_lost_node_costs_no_record(tmp_path, cluster):
+    """Three runs and an analysis each; one of two nodes is killed while it works."""
+    runs, removed = [tiny(seed, epochs=20) for seed in range(3)], []
+    begun = Results(tmp_path / "scratch")
+
+    def lose_a_node(state):
+        if not removed and any((begun.run_folder(run) / "checkpoints").exists() for run in runs):
+            node = cluster.worker_nodes.copy().pop()
+            removed.append(node)
+            cluster.remove_node(node, allow_graceful=False)
+
+    state = through_ray(runs, tmp_path / "ray", cluster, lose_a_node, ["coefficients"])
+    assert (len(removed), state.failed) == (1, {})
+    assert len(state.seconds) == len(runs), "none twice"
+    found = measured(tmp_path / "ray")
+    assert len(found) == 2 * len(runs)
+    assert found == calm(runs, tmp_path / "calm", ["coefficients"])
+    left = [path for path in (tmp_path / "scratch").rglob("*.json")]
+    assert left == [], "nodes keep nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_hundred_jobs_and_ten_kills(tmp_path, cluster):
+    runs = [tiny(seed) for seed in range(100)]
+    chance = random.Random(0)
+    when = sorted(chance.sample(range(5, 95), 10))
+
+    def disturb(state):
+        if when and len(state.seconds) >= when[0]:
+            workers = processes("ray::do")
+            if workers:
+                when.pop(0)
+                os.kill(chance.choice(workers), signal.SIGKILL)
+
+    state = through_ray(runs, tmp_path / "ray", cluster, disturb)
+    assert (when, state.failed) == ([], {})
+    assert len(state.seconds) == len(runs)
+    assert measured(tmp_path / "ray") == calm(runs, tmp_path / "calm")
