@@ -222,7 +222,7 @@ def test_what_is_told_after_every_step(tmp_path):
     assert [status.step for status in told] == [*range(1, 10)]
     assert [status.epoch for status in told] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert [row["validation"] is None for row in run.history] == [True, False, False]
-    assert told[-1].validation == run.history[1]["validation"]
+    assert told[-1].validation == run.history[-1]["validation"]
     assert told[-1].seconds_left == 0
 
 

@@ -1,0 +1,70 @@
+"""Samples that are read as they are asked for are the same as those in memory."""
+
+import numpy as np
+import pytest
+import torch
+
+from sfo.data import load_benchmark
+from sfo.data.hdf5 import DataFile, Header, Sample, write
+from sfo.data.load import file_pairs
+from sfo.data.rows import Rows
+from sfo.grid import Grid
+from sfo.training.batches import fetch, shares
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.mark.parametrize("name", ["allen_cahn", "darcy"])
+def test_batches_are_those_of_the_set_in_memory(name, folder):
+    kept = load_benchmark(name, "smoke", folder=folder, workers=1)
+    read = load_benchmark(name, "smoke", folder=folder, stream=True)
+    assert isinstance(read.u, Rows)
+    assert (read.ids, read.times, read.names, read.grid) == (
+        kept.ids,
+        kept.times,
+        kept.names,
+        kept.grid,
+    )
+    chosen = shares(len(kept), 3, seed=0, epoch=1)
+    for workers in (0, 2):
+        for one, other in zip(fetch(kept, chosen), fetch(read, chosen, workers), strict=True):
+            assert torch.equal(one[0], other[0])
+            assert torch.equal(one[1], other[1])
+    assert torch.equal(read.select([2, 0]).u[:], kept.u[[2, 0]])
+
+
+def test_what_is_large_is_read_and_what_is_small_is_kept(folder, monkeypatch):
+    assert isinstance(load_benchmark("allen_cahn", "smoke", folder=folder).u, torch.Tensor)
+    monkeypatch.setattr("sfo.data.streamed.STREAMED", 1000)
+    assert isinstance(load_benchmark("allen_cahn", "smoke", folder=folder).u, Rows)
+
+
+def test_a_sample_is_read_once_for_both(folder, monkeypatch):
+    read = load_benchmark("allen_cahn", "smoke", folder=folder, stream=True)
+    asked, checked = [], DataFile._checked
+
+    def count(self, file, index):
+        asked.append(index)
+        return checked(self, file, index)
+
+    monkeypatch.setattr(DataFile, "_checked", count)
+    chosen = shares(len(read), 3, seed=0, epoch=0)
+    assert len(list(fetch(read, chosen))) == len(chosen)
+    assert sorted(asked) == sorted(read.ids)
+
+
+def test_damage_and_nan_are_found_when_they_are_read(tmp_path):
+    grid = Grid((8,), lower=(0.0,), upper=(1.0,), periodic=True)
+    header = Header("mine", 3, grid, (0.0, 1.0), ("u",))
+    values = np.zeros((3, 2, 8, 1), "f4")
+    values[1, 1, 5, 0] = np.nan
+    write(tmp_path / "file.hdf5", header, map(Sample, values), "tensor")
+    pairs = file_pairs(DataFile(tmp_path / "file.hdf5"), "all", stream=True)
+    assert pairs.u[[0, 2]].isfinite().all()
+    with pytest.raises(
+        ValueError, match=r"Sample 1 of `u` .* NaN .* channel 1 at the point \(5,\)"
+    ):
+        pairs.u[[1]]
