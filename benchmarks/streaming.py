@@ -24,7 +24,7 @@ from sfo.data.hdf5 import DataFile
 from sfo.data.load import file_pairs, load_benchmark
 from sfo.data.pairs import Pairs
 from sfo.registry import BENCHMARKS
-from sfo.training.batches import fetch, shares
+from sfo.training.batches import batch_shards, fetch
 from sfo.training.config import Experiment
 from sfo.training.loss import relative_l2
 from sfo.training.optimisers import optimizer
@@ -36,7 +36,7 @@ ONE_D = ["allen_cahn", "cahn_hilliard", "diffusion_reaction", "diffusion_sorptio
 def epoch(model: torch.nn.Module, train: Pairs, experiment: Experiment, steps: int | None) -> float:
     """Seconds of an epoch, or of its first steps."""
     chosen = optimizer(model, experiment.train)
-    batches = shares(len(train), experiment.train.batch_size, seed=0, epoch=0)[:steps]
+    batches = batch_shards(len(train), experiment.train.batch_size, seed=0, epoch=0)[:steps]
     start = time.perf_counter()
     for a, u in fetch(train, batches, experiment.train.loader_workers):
         chosen.zero_grad()

@@ -9,7 +9,7 @@ from sfo.data.hdf5 import DataFile, Header, Sample, write
 from sfo.data.load import file_pairs
 from sfo.data.rows import Rows
 from sfo.grid import Grid
-from sfo.training.batches import fetch, shares
+from sfo.training.batches import batch_shards, fetch
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_batches_are_those_of_the_set_in_memory(name, folder):
         kept.names,
         kept.grid,
     )
-    chosen = shares(len(kept), 3, seed=0, epoch=1)
+    chosen = batch_shards(len(kept), 3, seed=0, epoch=1)
     for workers in (0, 2):
         for one, other in zip(fetch(kept, chosen), fetch(read, chosen, workers), strict=True):
             assert torch.equal(one[0], other[0])
@@ -51,7 +51,7 @@ def test_a_sample_is_read_once_for_both(folder, monkeypatch):
         return checked(self, file, index)
 
     monkeypatch.setattr(DataFile, "_checked", count)
-    chosen = shares(len(read), 3, seed=0, epoch=0)
+    chosen = batch_shards(len(read), 3, seed=0, epoch=0)
     assert len(list(fetch(read, chosen))) == len(chosen)
     assert sorted(asked) == sorted(read.ids)
 
