@@ -11,8 +11,10 @@ ROOT = Path(sfo.__file__).parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 LONGEST_MODULE, LONGEST_FUNCTION, MOST_ARGUMENTS = 400, 80, 12
 MANY_ARGUMENTS = {
+    "commands/studies.py": {"reproduce"},  # One flag each.
     "commands/training.py": {"train"},  # One flag each.
     "data/load.py": {"load_benchmark"},  # What a benchmark's data can be asked for.
+    "training/fit.py": {"fit"},  # Data, devices and displays, each as the command has it.
     "models/compiled/selective_scan_loops.py": {"scan_gradients"},  # Arrays alone.
 }
 """Functions that may have more arguments, besides the constructors of models."""
