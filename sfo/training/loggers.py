@@ -10,6 +10,8 @@ from typing import Any
 from lightning_fabric.loggers import CSVLogger, TensorBoardLogger
 from lightning_fabric.loggers.logger import Logger
 
+from sfo.checks import install_command
+
 Row = dict[str, Any]
 NUMBERS = ("loss", "validation", "learning_rate")
 PACKAGES = {"csv": None, "mlflow": "mlflow", "tensorboard": "tensorboard", "wandb": "wandb"}
@@ -25,7 +27,7 @@ def check_loggers(names: Sequence[str]) -> None:
         if package is not None and find_spec(package) is None:
             raise ValueError(
                 f"The logger {name} needs {package}, which is not installed: "
-                "pip install 'sfo-torch[loggers]' brings it."
+                f"{install_command('loggers')} brings it."
             )
 
 

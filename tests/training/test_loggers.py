@@ -36,7 +36,7 @@ def test_a_csv_has_a_row_per_epoch_whether_or_not_it_was_killed(tmp_path):
 @pytest.mark.parametrize("name", ["wandb", "mlflow"])
 def test_a_logger_that_is_not_installed_is_refused_before_anything(name, tmp_path, monkeypatch):
     monkeypatch.setattr("sfo.training.loggers.find_spec", lambda package: None)
-    with pytest.raises(ValueError, match=r"pip install 'sfo-torch\[loggers\]' brings it"):
+    with pytest.raises(ValueError, match=r"pip install '.\[loggers\]' in the clone brings it"):
         fit_with(small(), tmp_path / "run", name)
     assert not (tmp_path / "run").exists()
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
+from sfo.checks import install_command
 from sfo.experiments.results import Results
 from sfo.experiments.worker import Job
 from sfo.training.devices import Devices
@@ -80,5 +81,5 @@ def check_installed(extra: str, module: str) -> None:
     except ImportError:
         raise ValueError(
             f"The engine {extra} needs {module}, which is not installed: "
-            f"pip install 'sfo-torch[{extra}]' brings it."
+            f"{install_command(extra)} brings it."
         ) from None

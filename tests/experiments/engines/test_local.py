@@ -125,7 +125,7 @@ def test_a_folder_that_cannot_be_written_is_refused_first(tmp_path, capsys):
 )
 def test_an_engine_that_is_not_installed_names_its_extra(engine, module, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(ValueError, match=rf"pip install 'sfo-torch\[{engine}\]' brings it"):
+    with pytest.raises(ValueError, match=rf"pip install '.\[{engine}\]' in the clone brings it"):
         make_engine(engine, Results(tmp_path))
 
 
