@@ -158,24 +158,20 @@ def write(source: Path, text: str | None = None) -> None:
     page.write_text(with_equations("".join(parts)), encoding="utf-8")
 
 
-def tutorial(page: Path) -> str:
-    """The page of a tutorial, with its script and its notebook beside it."""
+def add_downloads(page: Path) -> None:
+    """Put script and notebook of a tutorial beside its page, with links below its title."""
     import jupytext
 
-    script = ROOT / "examples" / f"{page.stem}.py"
+    script, there = ROOT / "examples" / f"{page.stem}.py", place(page)
     notebook = jupytext.read(script, fmt="py:percent")
     notebook.metadata["kernelspec"] = dict(
         name="python3", display_name="Python 3", language="python"
     )
-    there = OUT / "tutorials" / f"{page.stem}.ipynb"
-    there.parent.mkdir(parents=True, exist_ok=True)
-    jupytext.write(notebook, there, fmt="ipynb")
+    jupytext.write(notebook, there.with_suffix(".ipynb"), fmt="ipynb")
     shutil.copy(script, there.parent)
-    title, rest = page.read_text(encoding="utf-8").split("\n", 1)
-    # Links that with_links must not follow: they are made here.
-    line = f'<a href="../{page.stem}.ipynb" download>notebook</a>'
-    line += f' · <a href="../{page.stem}.py" download>script</a>'
-    return f'{title}\n\n<p class="downloads">{line}</p>\n{rest}'
+    title, rest = there.read_text(encoding="utf-8").split("\n", 1)
+    links = f"[notebook]({page.stem}.ipynb) · [script]({page.stem}.py)"
+    there.write_text(f"{title}\n\n{links}\n{rest}", encoding="utf-8")
 
 
 def packages() -> list[str]:
@@ -206,7 +202,9 @@ def main() -> None:
     for page in sorted(docs.rglob("*.md")):
         if page.parent == docs / "api":
             continue
-        write(page, tutorial(page) if page.parent == docs / "tutorials" else None)
+        write(page)
+        if page.parent == docs / "tutorials":
+            add_downloads(page)
     for name in OUTSIDE:
         if name.endswith(".md") and name != "README.md":
             write(ROOT / name)

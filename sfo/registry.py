@@ -87,8 +87,12 @@ def _home(entry: Any) -> tuple[str, str]:
 
 
 BASES: Registry[Callable[..., Any]] = Registry("basis")
+"""Functions `(n, n_modes) → (n_modes, n)` with orthonormal rows, see `sfo.bases`."""
 MODELS: Registry[Any] = Registry("model")
 """Classes, or functions that give an `nn.Module`, see `sfo.models.build.build_model`."""
 BENCHMARKS: Registry[Any] = Registry("benchmark")
+"""Instances of `sfo.data.benchmarks.Benchmark`, with their default options."""
 METRICS: Registry[Any] = Registry("metric")
+"""Functions of (prediction, truth, context), or `sfo.evaluation.Metric`."""
 STUDIES: Registry[Any] = Registry("study")
+"""Functions that list the cells of a table, or `sfo.experiments.study.Study`."""

@@ -19,9 +19,7 @@ class PINO(FNO):
     alone, of which the equation cannot be asked. Trained on the benchmark as it is stated,
     (h, b) → (h, u, v), the network has the channels of these data and 504,355 parameters.
 
-    Args:
-        in_channels, out_channels, n_dim: As `FNO` has them.
-        **settings: The other arguments of `FNO`.
+    The arguments are those of `FNO`.
 
     Example:
         >>> import torch
