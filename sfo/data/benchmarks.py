@@ -6,6 +6,7 @@ two cores) and paper (the published sizes).
 """
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
@@ -131,12 +132,25 @@ class Benchmark(ABC):
                     f"Unknown option {key!r} of {self.name}; known: {', '.join(known) or 'none'}."
                 )
         values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        for key, value in values.items():
+            _check_kind(
+                key, value, getattr(self, key, getattr(getattr(self, "pde", None), key, None))
+            )
         own = {f.name for f in fields(self)}
         pde = {k: v for k, v in values.items() if k not in own}
         changed: dict[str, Any] = {k: v for k, v in values.items() if k in own}
         if pde:
             changed["pde"] = replace(self.pde, **pde)  # type: ignore[attr-defined]
         return replace(self, **changed)
+
+
+def _check_kind(name: str, value: Any, present: Any) -> None:
+    """Refuse text, a list or infinity where an option is a number now."""
+    if isinstance(present, bool) or not isinstance(present, (int, float)):
+        return
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value):
+        raise ValueError(f"`{name}` must be a finite number, such as {present}, got {value!r}.")
 
 
 Kind = TypeVar("Kind", bound=type[Benchmark])

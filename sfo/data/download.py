@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from filelock import FileLock, Timeout
 
@@ -216,12 +216,28 @@ def _extend(part: _Part, file: PublishedFile, report: ByteProgress, timeout: flo
         raise _Interrupted("the server does not say how long the file is")
 
 
+class _OnlyHTTP(HTTPRedirectHandler):
+    """Follows redirects, but not to other protocols: urllib would fetch from ftp too."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str
+    ) -> Any:
+        if not newurl.lower().startswith(("http://", "https://")):
+            raise DownloadError(
+                f"{req.full_url} redirects to {newurl}, which is neither http nor https; pass "
+                "another `address`."
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _open(request: Request, timeout: float) -> HTTPResponse:
     try:
-        return cast(HTTPResponse, urlopen(request, timeout=timeout))
+        return cast(HTTPResponse, build_opener(_OnlyHTTP).open(request, timeout=timeout))
     except HTTPError as error:
         # urllib raises the answers from 300 on, but they are answers like the others.
         return cast(HTTPResponse, error)
+    except DownloadError:
+        raise
     except (OSError, HTTPException) as error:
         raise _Interrupted(_reason(error)) from error
 
@@ -298,7 +314,7 @@ def _check_space(part: _Part, file: PublishedFile, total: int) -> None:
 
 def _accept(part: _Part, file: PublishedFile, target: Path) -> None:
     """Give a whole part its name if it is the published file, else set it aside."""
-    fault = file.fault(part.path)
+    fault = file.fault(part.path) or _unrecognised(part.path, file)
     if fault is not None:
         bad = target.with_name(target.name + ".bad")
         os.replace(part.path, bad)
@@ -309,6 +325,22 @@ def _accept(part: _Part, file: PublishedFile, target: Path) -> None:
         )
     move_into_place(part.path, target)
     part.discard()
+
+
+def _unrecognised(path: Path, file: PublishedFile) -> str | None:
+    """Where no checksum is known, what tells the contents from those of the benchmark."""
+    if file.md5 is not None or file.sha256 is not None or file.name not in PUBLISHED:
+        return None
+    from sfo.data.hdf5 import DataFile, DataFileError
+    from sfo.registry import BENCHMARKS
+
+    try:
+        found = DataFile(path).benchmark
+    except DataFileError as error:
+        return f"is not a file of {file.name}: {str(error).rstrip('.')}"
+    if found not in BENCHMARKS or BENCHMARKS[found].paper_name != file.name:
+        return f"is not a file of {file.name}: its contents are those of {found}"
+    return None
 
 
 def _is_there(target: Path, file: PublishedFile) -> bool:

@@ -226,6 +226,7 @@ class DataFile:
     def __init__(self, path: str | os.PathLike[str], stride: int = 1, time_stride: int = 1) -> None:
         self.path = Path(path)
         with self._open() as file, _damage(str(self.path)):
+            _refuse_foreign_parts(file)
             self.layout: Layout = _layout(self.path, file)
             self.sealed = "sfo" in file.attrs
             self.keys = _sample_keys(file) if self.layout == "groups" else []
@@ -317,12 +318,12 @@ class DataFile:
         where = f"{self.path}, sample {index}"
         with _damage(where):
             if self.layout == "tensor":
-                sample = Sample(file["tensor"][index][..., None])
+                sample = Sample(own_dataset(file, "tensor")[index][..., None])
                 seal = bytes(file["sha256"][index]) if self.sealed else b""
             else:
                 group = file[self.keys[index]]
-                static = group["static"][()] if self._stored.static_names else None
-                sample = Sample(group["data"][()], static)
+                static = own_dataset(group, "static")[()] if self._stored.static_names else None
+                sample = Sample(own_dataset(group, "data")[()], static)
                 seal = bytes.fromhex(group.attrs["sha256"]) if self.sealed else b""
         if sample.data.shape != expected:
             raise DataFileError(
@@ -367,6 +368,41 @@ def _damage(where: str) -> Iterator[None]:
         raise
     except (OSError, LookupError, ValueError, RuntimeError, TypeError, MemoryError) as error:
         raise DataFileError(f"{where} cannot be read: {str(error).strip()[:200]}") from error
+
+
+LARGEST_RATIO = 2000
+"""No compression of HDF5 makes data smaller than by this factor; deflate reaches 1,032."""
+
+
+def own_dataset(group: h5py.Group, key: str) -> h5py.Dataset:
+    """An array that lies in this very file, and is not larger than the file can hold.
+
+    A link into another file would read whatever its author likes, and an array of which hardly
+    anything is stored can declare any size.
+    """
+    link, path = group.get(key, getlink=True), group.file.filename
+    if isinstance(link, h5py.ExternalLink):
+        raise DataFileError(f"{path} keeps `{key}` in another file; copy it into one.")
+    found = group[key]
+    if not isinstance(found, h5py.Dataset):
+        raise DataFileError(f"{path} has no array `{key}` of its own.")
+    if found.external or found.is_virtual:
+        raise DataFileError(f"{path} keeps `{key}` in another file; copy it into one.")
+    if found.nbytes > LARGEST_RATIO * os.path.getsize(path):
+        raise DataFileError(
+            f"{path} declares {found.nbytes:,} bytes of `{key}` in a file of "
+            f"{os.path.getsize(path):,}: hardly anything of it is stored."
+        )
+    return found
+
+
+def _refuse_foreign_parts(file: h5py.File) -> None:
+    """Refuse links into other files, and arrays that this file cannot hold."""
+    for key in file:
+        if isinstance(file.get(key, getlink=True), h5py.ExternalLink):
+            raise DataFileError(f"{file.filename} keeps `{key}` in another file; copy it into one.")
+    if "tensor" in file:
+        own_dataset(file, "tensor")
 
 
 def _why_not_hdf5(path: Path) -> str:

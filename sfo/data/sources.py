@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from sfo.data.arrays import Arrays, unit_grid
-from sfo.data.hdf5 import DataFileError
+from sfo.data.hdf5 import own_dataset
 from sfo.data.load import load_file
 from sfo.data.pairs import pairs
 from sfo.data.rows import Rows
@@ -62,7 +62,7 @@ def open_data(
         return _npz(path, known, given, periodic)
     file = h5py.File(path, "r")
     if "a" in file and "u" in file:
-        a, u = _dataset(file, "a"), _dataset(file, "u")
+        a, u = own_dataset(file, "a"), own_dataset(file, "u")
         if grid is None and a.ndim > 2:
             given["grid"] = unit_grid(a.shape[2:], bool(periodic))
         return Arrays.of(a, u, **given, **known)
@@ -121,16 +121,6 @@ def _npz(path: Path, known: dict[str, Any], given: dict[str, Any], periodic: boo
     return Arrays.of(entries["a"], entries["u"], **given, **known)
 
 
-def _dataset(file: h5py.File, key: str) -> h5py.Dataset:
-    """An array of a file, which must lie in this file and not in another that it names."""
-    link = file.get(key, getlink=True)
-    if isinstance(link, h5py.ExternalLink) or not isinstance(file[key], h5py.Dataset):
-        raise DataFileError(f"{file.filename} has no array `{key}` of its own.")
-    if file[key].external:
-        raise DataFileError(f"{file.filename} keeps `{key}` in another file; copy it into one.")
-    return file[key]
-
-
 def _trajectories(path: Path, n_input: int, known: dict[str, Any]) -> Arrays:
     """A file as the benchmarks have it: the first frames of all fields, and all frames."""
     file = load_file(path, 1)
@@ -149,7 +139,7 @@ def load_inputs(path: str | os.PathLike[str]) -> np.ndarray:
     try:
         if path.suffix != ".npy" and h5py.is_hdf5(path):
             with h5py.File(path, "r") as file:
-                return _dataset(file, "a")[()] if "a" in file else _no_inputs(path, list(file))
+                return own_dataset(file, "a")[()] if "a" in file else _no_inputs(path, list(file))
         found = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(

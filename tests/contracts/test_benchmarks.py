@@ -97,3 +97,16 @@ def test_drawn_inputs_are_solved_to_the_same_sample(name):
     assert torch.equal(kind.solve_inputs(inputs, kind.times(scale)), whole.values)
     fields = pairs(whole, inputs=kind.inputs)
     assert torch.equal(inputs.float(), fields.a)
+
+
+@pytest.mark.parametrize("value", ["abc", float("nan"), float("inf"), [1.0], None, True])
+@pytest.mark.parametrize("name", BENCHMARKS.names())
+def test_a_constant_is_a_finite_number(name, value):
+    """It was found out by a worker, as a TypeError of torch's."""
+    benchmark = BENCHMARKS[name]
+    equation = getattr(benchmark, "pde", None)
+    for option in option_names(benchmark):
+        present = getattr(benchmark, option, getattr(equation, option, None))
+        if isinstance(present, float):
+            with pytest.raises(ValueError, match=f"`{option}` must be a finite number"):
+                benchmark.with_options(**{option: value})

@@ -109,7 +109,7 @@ def bad_files(folder):
         file["u"] = h5py.ExternalLink("other.h5", "u")
     with h5py.File(folder / "other.h5", "w") as file:
         file["u"] = U
-    yield "link.h5", r"link\.h5 has no array `u` of its own"
+    yield "link.h5", r"link\.h5 keeps `u` in another file"
     with h5py.File(folder / "axes.h5", "w") as file:
         file["dimensions/time"], file["dimensions/x"] = np.arange(4.0), np.arange(8.0)
         file["t0_fields/u"] = U
