@@ -92,7 +92,9 @@ def train(
         setting: A setting of the model as name=value; --model.NAME VALUE is the same.
         data: Data of your own: .npz or HDF5 with the arrays a and u (sample, channel, *grid),
             or an HDF5 file of trajectories in The Well's or the benchmarks' layout.
-        periodic: Whether the arrays of --data are periodic.
+        periodic: Whether the arrays of --data are periodic. The recommended SFO gets coordinates
+            all the same, because a forcing may be fixed in place; --model.coordinates false
+            leaves them out.
         validation: Share of the samples of --data that select the best epoch, 0.1 if left out;
             as many are reported.
         samples: Samples in all; as many as the scale says if left out.

@@ -68,6 +68,9 @@ class Benchmark(ABC):
     """Samples that are solved together, a fixed number: they may differ in the last bit with
     the number of their neighbours."""
     stores_maxima: ClassVar[bool] = False
+    shift_invariant: ClassVar[bool] = True
+    """Whether a periodic problem is the same at every place; not so with a forcing that is fixed
+    in place and no part of the input."""
 
     @abstractmethod
     def grid(self, scale: Scale) -> Grid:

@@ -32,6 +32,7 @@ def build_model(
     out_fields: int | None = None,
     carried: Sequence[int | None] | None = None,
     periodic: bool | None = None,
+    shift_invariant: bool | None = None,
     **settings: Any,
 ) -> nn.Module:
     """A model for a data set: a preset, fitted to the data, with some settings changed.
@@ -39,7 +40,7 @@ def build_model(
     A preset decides settings, never whether a model may be used. What the data decide is passed
     to a model that asks for it by the name of an argument: a registered class or function gets
     those of `in_channels`, `out_channels`, `n_dim`, `train_shape`, `out_fields` and `carried` that
-    it takes, and its method `recommended`, if it has one, `periodic` as well.
+    it takes, and its method `recommended`, if it has one, `periodic` and `shift_invariant` as well.
 
     Args:
         name: A registered model.
@@ -53,6 +54,7 @@ def build_model(
         out_fields: Fields of the solution, whose frames lie side by side in the channels.
         carried: For each of them the input channel that holds its last known frame, or None.
         periodic: Whether the data are periodic.
+        shift_invariant: Whether the problem is the same at every place.
         settings: Arguments of the model's constructor that override the preset.
 
     Example:
@@ -91,8 +93,8 @@ def build_model(
         chosen = dict(getattr(kind, "RECOMMENDED", {}).get(benchmark, {}))
     if recommended is None:
         return kind(**{**_on_grid(kind, chosen, train_shape), **facts, **settings})
-    if periodic is not None:
-        facts |= accepted(recommended, dict(periodic=periodic))
+    for fact in (dict(periodic=periodic), dict(shift_invariant=shift_invariant)):
+        facts |= accepted(recommended, {k: v for k, v in fact.items() if v is not None})
     return recommended(**{**chosen, **facts, **settings})
 
 

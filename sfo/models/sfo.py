@@ -311,6 +311,7 @@ class SFO(LayeredOperator):
         n_dim: int = 1,
         *,
         periodic: bool = True,
+        shift_invariant: bool = True,
         **overrides: Any,
     ) -> "SFO":
         """Our own settings: small models that learn fast.
@@ -320,7 +321,7 @@ class SFO(LayeredOperator):
         (`standardise_by`); on one and two axes, two shares of the frames, read off the last two
         layers. On other grids than the trained one the kernel stays what it was. Where the domain
         has ends, coordinates are appended, and on one and two axes the walls reflect by learned
-        weights; without coordinates the model commutes with shifts, as periodic problems do.
+        weights; without coordinates the model commutes with shifts, as most periodic problems do.
         docs/design.md has the measurements behind each choice.
 
         Train it with Muon (`optimizer="muon"`, learning rate 1e-2, one cycle, gradients clipped at
@@ -331,6 +332,8 @@ class SFO(LayeredOperator):
             out_channels: Channels of the solution field u.
             n_dim: Number of axes.
             periodic: Whether the domain is periodic along all axes.
+            shift_invariant: Whether a periodic problem is the same at every place. With a forcing
+                that is not an input it is not: coordinates are appended.
             overrides: Arguments of the constructor to set otherwise.
 
         Example:
@@ -354,7 +357,7 @@ class SFO(LayeredOperator):
             mlp_ratio=2,
             output_skip=True,
             standardise=True,
-            coordinates=not periodic,
+            coordinates=not (periodic and shift_invariant),
         )
         frames = out_channels // overrides.get("out_fields", 1)
         decode = min(2, frames, overrides.get("n_layers", 3))

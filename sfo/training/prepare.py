@@ -197,6 +197,12 @@ def _same_equation(one: Benchmark, other: Benchmark) -> bool:
     return one.paper_name is not None and one.paper_name == other.paper_name
 
 
+def _shift_invariant(experiment: Experiment) -> bool:
+    """Whether the problem is the same at every place; of data of the user's own nobody knows."""
+    data = experiment.data
+    return data.arrays is None and BENCHMARKS[data.benchmark].shift_invariant
+
+
 def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) -> nn.Module:
     """The model of an experiment, with weights drawn from its seed.
 
@@ -232,6 +238,7 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
             out_fields=fields,
             carried=shape.carried(rollout) if sizes is None else sizes.carried,
             periodic=shape.grid.periodic,
+            shift_invariant=_shift_invariant(experiment),
             **experiment.model.settings,
         )
 

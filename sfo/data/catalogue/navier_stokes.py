@@ -16,6 +16,7 @@ class NavierStokesBenchmark(GaussianStart):
     name: ClassVar[str] = "navier_stokes"
     title: ClassVar[str] = "2D Navier–Stokes"
     layout: ClassVar[Layout] = "groups"
+    shift_invariant: ClassVar[bool] = False  # The forcing is fixed in place.
     names: ClassVar[tuple[str, ...]] = NavierStokes.names
     inputs: ClassVar[tuple[str, ...]] = NavierStokes.names
     duration: ClassVar[float] = 20.0
