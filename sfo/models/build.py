@@ -93,8 +93,8 @@ def build_model(
         chosen = dict(getattr(kind, "RECOMMENDED", {}).get(benchmark, {}))
     if recommended is None:
         return kind(**{**_on_grid(kind, chosen, train_shape), **facts, **settings})
-    for fact in (dict(periodic=periodic), dict(shift_invariant=shift_invariant)):
-        facts |= accepted(recommended, {k: v for k, v in fact.items() if v is not None})
+    known = dict(periodic=periodic, shift_invariant=shift_invariant)
+    facts |= accepted(recommended, {k: v for k, v in known.items() if v is not None})
     return recommended(**{**chosen, **facts, **settings})
 
 
