@@ -1,6 +1,6 @@
 """The fast kernel: (K v)(x) = Σₗ Θₗ (φₗ * v)(x), forward and backward as real GEMMs.
 
-In the frequency domain the L modes collapse to one matrix a frequency, shared by the whole batch:
+In the frequency domain the L modes collapse to one matrix per frequency, shared by the whole batch:
 
     K̂(k) = Σₗ Θₗ φ̂ₗ(k),        ŝ(k) = K̂(k) v̂(k).
 
@@ -10,8 +10,7 @@ Three ideas make this fast on any device and bound its memory by the field's:
        z = [ Re v̂   −Im v̂ ]                [ Re K̂ᵀ ]
            [ Im v̂    Re v̂ ]    and    K =  [ Im K̂ᵀ ] ,
    z K is (Re ŝ, Im ŝ); the same rows made of dŝ give dv̂, and times (Re v̂, Im v̂) the gradient
-   of K̂: one real batched GEMM each.
-   K itself is one GEMM, (φ̂ as real rows) · Θ.
+   of K̂: one real batched GEMM each. K itself is one GEMM, (φ̂ as real rows) · Θ.
 2. Frequencies are treated in chunks that stay in cache. The backward builds K̂ again instead of
    keeping it: dv̂ = K̂ᴴ dŝ, dΘₗ = Re Σ_k conj(φ̂ₗ) dŝ v̂ᴴ.
 3. Modes that are products of the same function along equal axes have K̂(k₁, k₂) = K̂(k₂, k₁),
@@ -396,6 +395,6 @@ def _put(
     """Write z K to the frequencies it belongs to."""
     if spectrum.order is None:
         torch.bmm(z, k, out=planar[frequencies].flatten(1, 2))
-    else:
-        part = torch.bmm(z, k).view(-1, *planar.shape[1:])
-        planar.index_copy_(0, spectrum.order[frequencies], part)
+        return
+    part = torch.bmm(z, k).view(-1, *planar.shape[1:])
+    planar.index_copy_(0, spectrum.order[frequencies], part)
