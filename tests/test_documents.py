@@ -58,11 +58,12 @@ def test_code_runs(page, tmp_path, monkeypatch, registries):
 def commands(page):
     """Lines of any block, and of the text, that call `sfo`."""
     text = page.read_text()
-    code = [body for kind, body in blocks(page) if kind != "python"]
+    code = [body for kind, body in blocks(page) if kind not in ("python", "text")]
     code += re.findall(r"`(sfo [^`\n]+)`", text)
     code += re.findall(r"^ {4}(sfo .*)$", text, re.M)
-    lines = "\n".join(code).splitlines()
-    return sorted({line.strip() for line in lines if re.match(r"\s*sfo [a-z-]+", line)})
+    lines = "\n".join(code).replace("\\\n", " ").splitlines()
+    typed = {re.sub(r"^\s*(\w*\$ +)?", "", line).strip() for line in lines}
+    return sorted(line for line in typed if re.match(r"sfo [a-z-]+", line))
 
 
 @pytest.mark.parametrize("page", OWN, ids=name_of)
@@ -79,7 +80,8 @@ def test_commands_can_be_typed(page, monkeypatch):
     monkeypatch.setattr(cli, "COMMANDS", {k: idle(v) for k, v in cli.COMMANDS.items()})
     monkeypatch.setattr(cli.plugins, "load_all", lambda plugins: None)
     for line in commands(page):
-        words = shlex.split(line.split(" → ")[0], comments=True)[1:]
+        # [--option value] may be left out or typed.
+        words = shlex.split(re.sub(r"\[(--.*?)\]", r"\1", line), comments=True)[1:]
         assert words[0] in cli.COMMANDS or words[0].startswith("--"), line
         if "…" in line or len(words) == 1 or any(word.isupper() for word in words):
             continue  # A pattern, such as `sfo train --model NAME`.
