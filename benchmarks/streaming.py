@@ -18,11 +18,13 @@ import time
 from pathlib import Path
 
 import h5py
+import numpy as np
 import torch
 
-from sfo.data.hdf5 import DataFile
+from sfo.data.generate import Recipe
+from sfo.data.hdf5 import DataFile, Sample
 from sfo.data.load import file_pairs, load_benchmark
-from sfo.data.pairs import Pairs
+from sfo.data.pairs import Pairs, split
 from sfo.registry import BENCHMARKS
 from sfo.training.batches import batch_shards, fetch
 from sfo.training.config import Experiment
@@ -59,39 +61,62 @@ def compare(name: str, epochs: int) -> None:
     print(f"{name}: an epoch from the file takes {ratio:.3f} of one from memory", flush=True)
 
 
-def water_file(path: Path) -> None:
-    """A file of Shallow Water at the paper's scale, without numbers."""
-    from sfo.data.generate import Recipe
+STEPS = 2
+"""Training steps on Shallow Water."""
 
+
+def water_file(path: Path) -> None:
+    """A file of Shallow Water at the paper's scale, without numbers.
+
+    Only the samples that `water` reads have a checksum: that of all would take a pass over 20 GB.
+    """
     benchmark = BENCHMARKS["shallow_water"]
     scale = benchmark.scale("paper")
     header = Recipe(benchmark, scale, 0).header(scale.samples)
-    shape = (len(header.times), *header.grid.shape, len(header.names))
+    shape = header.grid.shape
+    data = np.ones((len(header.times), *shape, len(header.names)), "f4")
+    static = np.ones((*shape, len(header.static_names)), "f4")
+    parts = split(header.n_samples)
+    shards = batch_shards(len(parts.train), water_experiment().train.batch_size, seed=0, epoch=0)
+    rows = [*range(4), *(row for shard in shards[:STEPS] for row in shard.rows.tolist())]
+    sealed = {*(parts.train[row] for row in rows), *parts.validation[:10]}
     with h5py.File(path, "w") as file:
+        file.attrs["sfo"] = header.to_json()
         for index in range(header.n_samples):
             group = file.create_group(f"{index:04d}")
-            group.create_dataset("data", shape, "f4", fillvalue=1.0)
-            for axis, x in zip("xyz", header.grid.coordinates(), strict=False):
-                group[f"grid/{axis}"] = x.numpy().astype("f4")
-            group["grid/t"] = torch.tensor(header.times).numpy().astype("f4")
+            group.create_dataset("data", data.shape, "f4", fillvalue=1.0)
+            group.create_dataset("static", static.shape, "f4", fillvalue=1.0)
+            seal = Sample(data, static).seal(header, index).hex() if index in sealed else ""
+            group.attrs["sha256"] = seal
 
 
-def water(path: Path, steps: int = 2) -> None:
+def water_experiment() -> Experiment:
+    return Experiment.of("shallow_water", scale="paper")
+
+
+def water(path: Path) -> None:
     """Print the peak memory of some training steps, and of a pass over some validation samples."""
-    experiment = Experiment.of("shallow_water", scale="paper")
+    experiment = water_experiment()
     train, validation = (file_pairs(DataFile(path), part) for part in ("train", "validation"))
     size = 4 * len(train) * train.u.shape[1:].numel() / 1e9
+    batch = experiment.train.batch_size
+    for _ in fetch(train, batch_shards(len(train), batch, seed=0, epoch=0)[:STEPS]):
+        pass
+    what = (
+        f"shallow_water, {len(train)} training samples of {size:.1f} GB, {STEPS} batches of {batch}"
+    )
+    print(f"{what}: {peak():.2f} GB at most to read them", flush=True)
     # With means and deviations of a few samples: those of all take a pass over 20 GB.
     model = build(experiment, DataShape.of(train), train.select(range(4)))
-    epoch(model, train, experiment, steps)
+    epoch(model, train, experiment, STEPS)
     with torch.no_grad():
         relative_l2(model(validation.a[:10]), validation.u[:10])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    batch = experiment.train.batch_size
-    print(
-        f"shallow_water, {len(train)} training samples of {size:.1f} GB, {steps} steps of {batch} "
-        f"samples: {peak:.2f} GB at most"
-    )
+    print(f"{what}: {peak():.2f} GB at most to train on them", flush=True)
+
+
+def peak() -> float:
+    """Most memory of this process so far, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def main() -> None:

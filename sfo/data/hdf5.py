@@ -231,21 +231,22 @@ class DataFile:
         frames, shape = len(self._stored.times), self._stored.grid.shape
         expected = (frames, *shape, len(self.names))
         where = f"{self.path}, sample {index}"
+        is_new = self.sealed and index not in self._sound
         with _damage(where):
             if self.layout == "tensor":
                 sample = Sample(own_dataset(file, "tensor")[index][..., None])
-                seal = bytes(file["sha256"][index]) if self.sealed else b""
+                seal = bytes(file["sha256"][index]) if is_new else b""
             else:
                 group = file[self.keys[index]]
                 static = own_dataset(group, "static")[()] if self._stored.static_names else None
                 sample = Sample(own_dataset(group, "data")[()], static)
-                seal = bytes.fromhex(group.attrs["sha256"]) if self.sealed else b""
+                seal = bytes.fromhex(group.attrs["sha256"]) if is_new else b""
         if sample.data.shape != expected:
             raise DataFileError(
                 f"{where} has the shape {sample.data.shape} instead of {expected}, "
                 "(time, *grid, channel); run `sfo doctor` on the file."
             )
-        if self.sealed and index not in self._sound and sample.seal(self._stored, index) != seal:
+        if is_new and sample.seal(self._stored, index) != seal:
             raise DataFileError(
                 f"{where} does not match its checksum: the file is damaged. "
                 "Delete it and generate or copy it again."

@@ -13,7 +13,7 @@ from torch import Tensor
 from sfo.data.arrays import check_finite
 from sfo.data.hdf5 import DataFile
 from sfo.data.pairs import Pairs, pairs
-from sfo.data.rows import Rows
+from sfo.data.rows import AT_ONCE, Rows
 
 STREAMED = 2**29
 """Bytes of solutions from which on a part of a file is not held in memory: 512 MB."""
@@ -47,7 +47,8 @@ class _Reader:
     def __init__(self, file: DataFile, like: Pairs, fields: dict[str, Any]) -> None:
         self.file, self.fields = file, fields
         self.shapes = {"a": like.a.shape[1:], "u": like.u.shape[1:]}
-        self._kept = threading.local()
+        self.at_once = max(1, AT_ONCE // self.shapes["u"].numel())
+        self._kept, self._finite = threading.local(), set[int]()
 
     def __call__(self, which: str, ids: list[int]) -> Tensor:
         asked = (which, tuple(ids))
@@ -55,12 +56,16 @@ class _Reader:
         if asked in kept:
             return kept[asked]
         made = {part: torch.empty(len(ids), *shape) for part, shape in self.shapes.items()}
-        # One by one: what is read and what is kept differ in their order of axes.
-        for row, sample in enumerate(ids):
-            one = pairs(self.file[[sample]], **self.fields)
-            for part, values in (("a", one.a), ("u", one.u)):
-                check_finite(part, values, [sample], self.file.path)
-                made[part][row] = values[0]
+        # Few large samples at a time: what is read and what is kept differ in their order of axes.
+        for first in range(0, len(ids), self.at_once):
+            some = ids[first : first + self.at_once]
+            read = pairs(self.file[some], **self.fields)
+            for part, values in (("a", read.a), ("u", read.u)):
+                # Once per sample: the file does not change, and the check is a fifth of the time.
+                if not self._finite.issuperset(some):
+                    check_finite(part, values, some, self.file.path)
+                made[part][first : first + len(some)] = values
+            self._finite.update(some)
         other = "u" if which == "a" else "a"
         self._kept.rest = {(other, tuple(ids)): made[other]}
         return made[which]
