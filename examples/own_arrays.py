@@ -13,8 +13,8 @@ from scipy.sparse.linalg import spsolve
 
 import sfo
 
-samples = 300
-epochs = 20
+samples = 200
+epochs = 12
 
 
 def coefficient(rng: np.random.Generator, n: int) -> np.ndarray:
