@@ -21,6 +21,9 @@ LONG = 5.0
 BEGUN = pytest.StashKey[float]()
 long_tests: dict[str, float] = {}
 
+collect_ignore = ["contracts/fake_cuda.py"]
+"""A program that a test runs in a process of its own."""
+
 
 @pytest.fixture(autouse=True)
 def _seed():

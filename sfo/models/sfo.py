@@ -111,6 +111,7 @@ class SFO(LayeredOperator):
         train_shape: The training grid, where it is known beforehand.
 
     Example:
+        >>> import torch
         >>> model = SFO(in_channels=1, out_channels=101, n_modes=16)
         >>> model(torch.randn(8, 1, 256)).shape
         torch.Size([8, 101, 256])
@@ -337,6 +338,7 @@ class SFO(LayeredOperator):
             overrides: Arguments of the constructor to set otherwise.
 
         Example:
+            >>> import torch
             >>> model = SFO.recommended(in_channels=1, out_channels=20, n_dim=2, n_modes=12)
             >>> model(torch.randn(1, 1, 32, 32)).shape
             torch.Size([1, 20, 32, 32])
