@@ -18,9 +18,10 @@ class DataFileError(OSError):
     """A data file that cannot be read, or must not be trusted.
 
     Example:
-        >>> DataFile("no_such_file.hdf5")
+        >>> from sfo.data.hdf5 import DataFile
+        >>> DataFile("no_such_file.hdf5")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        sfo.data.hdf5.DataFileError: ...
+        sfo.data.header.DataFileError: ...
     """
 
 
