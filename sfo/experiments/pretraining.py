@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,12 +113,7 @@ def pretrain(
     timing = [json.loads(line) for line in (Path(folder) / "timing.jsonl").read_text().splitlines()]
     # The quickest epoch is the one that other work on the machine disturbed least.
     seconds = experiment.train.epochs * min(row["seconds"] for row in timing)
-    target.mkdir(parents=True, exist_ok=True)
-    for path in (Path(folder) / RUN_MODEL).iterdir():
-        shutil.copy(path, target / path.name)
-    for stale in target.glob("weights-*.safetensors"):
-        if not (Path(folder) / RUN_MODEL / stale.name).exists():
-            stale.unlink()
+    model.save_pretrained(target)
     return write_card(name, model, experiment, target, seconds)
 
 

@@ -78,7 +78,7 @@ def _tensorboard(folder: Path, settings: Row, history: Sequence[Row]) -> Logger 
 
 
 def _csv(folder: Path, settings: Row, history: Sequence[Row]) -> Logger:
-    """One file metrics.csv, written anew from the first epoch on when a run is resumed."""
+    """One file metrics.csv, written again from the first epoch on when a run is resumed."""
     (folder / "csv" / "metrics.csv").unlink(missing_ok=True)
     logger = CSVLogger(folder, name="", version="csv", flush_logs_every_n_steps=1)
     empty: Row = dict.fromkeys(NUMBERS, "")
