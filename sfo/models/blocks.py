@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from sfo.models.kernel import FactoredKernel, SpectralKernel
 from sfo.models.pointwise import Pointwise, pointwise
+from sfo.models.tiles import in_tiles
 from sfo.shapes import Field
 from sfo.transforms import is_observed, needs_plain_operators
 
@@ -226,10 +227,17 @@ class MLP(nn.Module):
 
     def forward(self, v: Field, kernel: SpectralKernel | FactoredKernel) -> Field:
         if isinstance(kernel, SpectralKernel):
-            hidden = kernel(v, then=self.inner)
-        else:
+            return self.outer(self.activate(kernel(v, then=self.inner)))
+        if self.inner is not None or is_observed(kernel):
             hidden = kernel(v) if self.inner is None else self.inner(kernel(v))
-        return self.outer(self.activate(hidden))
+            return self.outer(self.activate(hidden))
+        # All that follows the convolution is pointwise.
+        return in_tiles(
+            lambda y, v: self.outer(self.activate(kernel.mixed(y, v))),
+            kernel.convolved(v),
+            v,
+            modules=(self.outer, kernel.mix_out),
+        )
 
 
 class GLU(nn.Module):

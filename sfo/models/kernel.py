@@ -14,6 +14,7 @@ from sfo.factored_mix import factored_mix, mix_with_kernel
 from sfo.models.kept import Kept
 from sfo.models.kernel_modes import Boundary, KernelModes, KernelOptions
 from sfo.models.pointwise import Pointwise, pointwise, pointwise_sum
+from sfo.models.tiles import in_tiles
 from sfo.shapes import Field, Modes, Theta
 from sfo.spectral_mix import build_matrices, mix_with_matrices, no_autocast, spectral_mix
 from sfo.transforms import is_observed
@@ -49,7 +50,10 @@ class Kernel(nn.Module):
 
     def gated(self, v: Field) -> Field:
         """The field that enters the convolution."""
-        return v if self.gate is None else v * (2 * torch.sigmoid(self.gate(v)))
+        gate = self.gate
+        if gate is None:
+            return v
+        return in_tiles(lambda v: v * (2 * torch.sigmoid(gate(v))), v, modules=(gate,))
 
     def prepare(self, v: Field) -> tuple[torch.Size, torch.dtype, torch.device]:
         """The grid, the precision and the device of the convolution; note a training grid."""
@@ -277,11 +281,18 @@ class FactoredKernel(Kernel):
 
     def forward(self, v: Field) -> Field:
         """A (κ * B v) + S v + b, with the gate at the entry of the convolution."""
+        return self.mixed(self.convolved(v), v)
+
+    def convolved(self, v: Field) -> Field:
+        """κ * B v, the r channels before they are mixed."""
         _, dtype, _ = self.prepare(v)
         y = self.gated(v)
         if self.mix_in is not None:
             y = pointwise(y, self.mix_in, None)
-        y = (self._by_axis if self.separable else self._by_fft)(y.to(dtype)).to(v.dtype)
+        return (self._by_axis if self.separable else self._by_fft)(y.to(dtype)).to(v.dtype)
+
+    def mixed(self, y: Field, v: Field) -> Field:
+        """A y + S v + b at every point."""
         if self.skip is None:
             return self.mix_out(y)
         return pointwise_sum(y, self.mix_out.weight, v, self.skip, self.mix_out.bias)
