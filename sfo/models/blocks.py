@@ -1,6 +1,7 @@
 """Parts that models share: pointwise maps, the channel norm, the lift and the two updates."""
 
 from collections.abc import Callable
+from functools import partial
 from math import sqrt
 from typing import Any, Literal, cast
 
@@ -55,7 +56,7 @@ def channel_norm_by_definition(v: Tensor, weight: Tensor, bias: Tensor, eps: flo
 class _ChannelNorm(torch.autograd.Function):
     """The same without the transposes, twice as fast on large grids.
 
-    It keeps only the input, which the residual connection holds anyway, and two numbers a
+    It keeps only the input, which the residual connection holds anyway, and two numbers per
     point. The loop over samples keeps each in cache through all passes.
     """
 
@@ -208,13 +209,13 @@ def coordinates(a: Field) -> Field:
 
 
 class MLP(nn.Module):
-    """W₂ σ(W₁ K v) at every grid point.
+    """W₂ σ(W₁ v) at every grid point.
 
     Args:
         channels: Channels d of the field.
         hidden: Channels of the hidden layer.
         activation: σ.
-        merged: Whether the kernel's output is W₁ K v already, as a factored kernel's can be.
+        merged: Whether W₁ is part of what comes before, as it can be of a factored kernel.
     """
 
     def __init__(
@@ -225,23 +226,16 @@ class MLP(nn.Module):
         self.outer = Pointwise(hidden, channels)
         self.activate = ACTIVATIONS[activation]
 
-    def forward(self, v: Field, kernel: SpectralKernel | FactoredKernel) -> Field:
-        if isinstance(kernel, SpectralKernel):
-            return self.outer(self.activate(kernel(v, then=self.inner)))
-        if self.inner is not None or is_observed(kernel):
-            hidden = kernel(v) if self.inner is None else self.inner(kernel(v))
-            return self.outer(self.activate(hidden))
-        # All that follows the convolution is pointwise.
-        return in_tiles(
-            lambda y, v: self.outer(self.activate(kernel.mixed(y, v))),
-            kernel.convolved(v),
-            v,
-            modules=(self.outer, kernel.mix_out),
-        )
+    def forward(self, v: Field) -> Field:
+        return self.after_inner(v if self.inner is None else self.inner(v))
+
+    def after_inner(self, hidden: Field) -> Field:
+        """W₂ σ(·)."""
+        return self.outer(self.activate(hidden))
 
 
 class GLU(nn.Module):
-    """σ(W_g K v) ⊙ (W_v K v) at every grid point."""
+    """σ(W_g v) ⊙ (W_v v) at every grid point."""
 
     def __init__(self, channels: int, activation: Activation = "gelu") -> None:
         super().__init__()
@@ -249,9 +243,49 @@ class GLU(nn.Module):
         self.value = Pointwise(channels, channels)
         self.activate = ACTIVATIONS[activation]
 
-    def forward(self, v: Field, kernel: SpectralKernel | FactoredKernel) -> Field:
-        v = kernel(v)
+    def forward(self, v: Field) -> Field:
         return self.activate(self.gate(v)) * self.value(v)
+
+
+def fused(
+    kernel: nn.Module, update: nn.Module
+) -> tuple[Callable[[Field], Any], Callable[[Any], Field]]:
+    """Two maps that together do what `update` does after `kernel`, at less cost where they can.
+
+    W₁ of an `MLP` is multiplied into the matrices of a `SpectralKernel` that can absorb it: one
+    product less. What follows the convolution of a `FactoredKernel` is pointwise, and is done tile
+    by tile. Whoever has hooks on one of the modules counts on its being called with its own field:
+    then the two stay as they are.
+
+    Example:
+        >>> from sfo.models.kernel_modes import KernelModes, KernelOptions
+        >>> kernel, update = SpectralKernel(4, KernelModes(KernelOptions(n_modes=3))), MLP(4, 4)
+        >>> first, second = fused(kernel, update)
+        >>> v = torch.randn(2, 4, 16)
+        >>> first is kernel, torch.allclose(second(first(v)), update(kernel(v)), atol=1e-5)
+        (False, True)
+    """
+    if not isinstance(update, MLP) or is_observed(kernel) or is_observed(update):
+        return kernel, update
+    inner = update.inner
+    if isinstance(kernel, SpectralKernel) and inner is not None:
+        if kernel.can_absorb(inner) and not is_observed(inner):
+            return partial(kernel, then=inner), update.after_inner
+    elif isinstance(kernel, FactoredKernel) and inner is None:
+        return partial(_convolved, kernel), partial(_mixed_and_updated, kernel, update)
+    return kernel, update
+
+
+def _convolved(kernel: FactoredKernel, v: Field) -> tuple[Field, Field]:
+    return kernel.convolved(v), v
+
+
+def _mixed_and_updated(kernel: FactoredKernel, update: MLP, fields: tuple[Field, Field]) -> Field:
+    return in_tiles(
+        lambda y, v: update.after_inner(kernel.mixed(y, v)),
+        *fields,
+        modules=(update.outer, kernel.mix_out),
+    )
 
 
 def projection(hidden_channels: int, width: int | None, out_channels: int) -> nn.Module:

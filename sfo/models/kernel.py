@@ -17,7 +17,6 @@ from sfo.models.pointwise import Pointwise, pointwise, pointwise_sum
 from sfo.models.tiles import in_tiles
 from sfo.shapes import Field, Modes, Theta
 from sfo.spectral_mix import build_matrices, mix_with_matrices, no_autocast, spectral_mix
-from sfo.transforms import is_observed
 
 Mixing = Literal["dense", "factored"]
 
@@ -133,31 +132,33 @@ class SpectralKernel(Kernel):
             f"{channels} channels, {modes} modes, {self.options.boundary}, {self.options.support}"
         )
 
-    def forward(self, v: Field, then: nn.Linear | None = None) -> Field:
-        """K v, or W K v + b where a pointwise map `then` follows.
+    def can_absorb(self, then: nn.Linear) -> bool:
+        """Whether W Θₗ are no larger than Θₗ and act on the same field: W may not widen, nor a
+        gate stand before the modes alone."""
+        return then.out_features <= then.in_features and self.gate is None
 
-        W K is itself a kernel, with the matrices W Θₗ. Where W does not widen the field, those
-        are formed instead of applying W at every point: the same result, one GEMM less.
+    def forward(self, v: Field, then: nn.Linear | None = None) -> Field:
+        """K v, or W K v + b with a pointwise map `then` that the kernel `can_absorb`.
+
+        W K is itself a kernel, with the matrices W Θₗ. They are formed instead of applying W at
+        every point: the same result, one GEMM less.
         """
         shape, dtype, device = self.prepare(v)
         # The pointwise path is one more mode, δ(x − x'), unless a gate stands before the others.
         as_mode = self.skip is not None and self.gate is None
         spectrum = self.modes.spectrum(shape, dtype, device, pointwise=as_mode)
-        fuse = then is not None and then.out_features <= then.in_features and self.gate is None
-        # Whoever has hooks on the map counts on its being called.
-        fuse = fuse and then is not None and not is_observed(then)
 
         def matrices() -> Theta:
             with no_autocast(device.type):
                 theta: Tensor = self.theta
                 if self.skip is not None and as_mode:
                     theta = torch.cat([theta, self.skip[None]])
-                if then is not None and fuse:
+                if then is not None:
                     theta = then.weight @ theta
                 return theta.to(dtype)
 
         extended = _extend(self.gated(v).to(dtype), self.options.boundary)
-        weights = [self.theta, self.skip, then.weight if then is not None and fuse else None]
+        weights = [self.theta, self.skip, None if then is None else then.weight]
         built = None
         if not self.training:
             size = spectrum.matrix_bytes(self.theta.shape[1:])
@@ -172,9 +173,7 @@ class SpectralKernel(Kernel):
         out = out[inside].to(v.dtype)
         if self.skip is not None and not as_mode:
             out = out + pointwise(v, self.skip, None)
-        if then is None:
-            return out
-        return out + then.bias.view(-1, *[1] * len(shape)).to(v.dtype) if fuse else then(out)
+        return out if then is None else out + then.bias.view(-1, *[1] * len(shape)).to(v.dtype)
 
 
 class FactoredKernel(Kernel):

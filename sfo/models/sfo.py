@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, cast
 from torch import Tensor, nn
 
 from sfo.checks import check_at_least, check_choice
-from sfo.models.blocks import GLU, MLP, Activation, ChannelNorm, Lift, Update, projection
+from sfo.models.blocks import GLU, MLP, Activation, ChannelNorm, Lift, Update, fused, projection
 from sfo.models.frames import Decoder, carry_frames, frames_of
 from sfo.models.kernel import FactoredKernel, Mixing, SpectralKernel
 from sfo.models.kernel_modes import (
@@ -40,11 +40,7 @@ CHOICES: dict[str, object] = dict(
 
 
 class SFOLayer(nn.Module):
-    """v + update(kernel(norm(v))): norm, kernel, pointwise update, residual.
-
-    The update is given the kernel rather than its result: it may multiply its first matrix into
-    the kernel's, which computes the same with one matrix product less.
-    """
+    """v + update(kernel(norm(v))): norm, kernel, pointwise update, residual."""
 
     def __init__(
         self, norm: nn.Module, kernel: SpectralKernel | FactoredKernel, update: nn.Module
@@ -53,7 +49,8 @@ class SFOLayer(nn.Module):
         self.norm, self.kernel, self.update = norm, kernel, update
 
     def forward(self, v: Field) -> Field:
-        return v + self.update(self.norm(v), self.kernel)
+        kernel, update = fused(self.kernel, self.update)
+        return v + update(kernel(self.norm(v)))
 
 
 @MODELS.register("sfo")

@@ -37,10 +37,11 @@ def in_tiles(
     """
     v = fields[0]
     whole = (
-        v.device.type != "cpu"
+        # First, because an export with a dynamic batch must not ask for its size.
+        needs_plain_operators(*fields)
+        or v.device.type != "cpu"
         or v.numel() < LARGE
         or torch.is_grad_enabled()
-        or needs_plain_operators(*fields)
         or any(is_observed(part) for module in modules for part in module.modules())
     )
     if whole:

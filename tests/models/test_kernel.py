@@ -4,9 +4,10 @@ from dataclasses import replace
 import pytest
 import torch
 from direct import direct_sum, toeplitz
-from torch import nn
 
 from sfo.bases import usb_modes
+from sfo.models import SFO
+from sfo.models.blocks import MLP, fused
 from sfo.models.kernel import SpectralKernel
 from sfo.models.kernel_modes import KEPT_GRIDS, KernelModes, KernelOptions
 from sfo.registry import BASES
@@ -109,18 +110,29 @@ def test_skip_is_a_pointwise_map():
 
 
 @pytest.mark.parametrize("width", [2, 3, 5])
-def test_a_pointwise_map_that_follows_can_be_merged(width):
-    k, then = kernel(3, 4, skip=True), nn.Linear(3, width).double()
+@pytest.mark.parametrize("gate", [False, True])
+def test_a_pointwise_map_that_follows_can_be_merged(width, gate):
+    """The fused maps of a layer, merged or not, equal the update of the kernel's output."""
+    k, update = kernel(3, 4, skip=True, gate=gate), MLP(3, width).double()
     v = torch.randn(2, 3, 10, dtype=torch.float64)
-    separate = then(k(v).movedim(1, -1)).movedim(-1, 1)
+    first, second = fused(k, update)
+    assert (first is not k) == (width <= 3 and not gate)
+    torch.testing.assert_close(second(first(v)), update(k(v)))
 
-    class Then(nn.Linear):
-        def forward(self, v):
-            return super().forward(v.movedim(1, -1)).movedim(-1, 1)
 
-    pointwise = Then(3, width).double()
-    pointwise.load_state_dict(then.state_dict())
-    torch.testing.assert_close(k(v, then=pointwise), separate)
+@pytest.mark.parametrize("observed", ["kernel", "update", "update.inner"])
+def test_an_observed_module_of_a_layer_is_called_with_its_own_field(observed):
+    layer = SFO(1, 1, n_modes=4, hidden_channels=8, n_layers=1).double().layers[0]
+    v = torch.randn(2, 8, 10, dtype=torch.float64)
+    before, seen = layer(v), []
+    x = layer.norm(v)
+    k = layer.kernel(x)
+    expected = {"kernel": (x, k), "update": (k, before - v), "update.inner": (k, None)}[observed]
+    layer.get_submodule(observed).register_forward_hook(lambda m, i, o: seen.append((i[0], o)))
+    torch.testing.assert_close(layer(v), before)
+    for found, field in zip(*seen, expected, strict=True):
+        if field is not None:
+            torch.testing.assert_close(found, field)
 
 
 @pytest.mark.parametrize("n_dim", [1, 2])
