@@ -3,56 +3,34 @@
 import functools
 import re
 import shlex
-from pathlib import Path
 
 import pytest
+from pages import DOCS, OWN, PAGES, ROOT, TUTORIALS, blocks, name_of
 
 from sfo import cli
 
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-OWN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-PAGES = [*OWN, ROOT / "CHANGELOG.md", ROOT / "results" / "desk" / "report.md"]
-TUTORIALS = DOCS / "tutorials"
-"""Their code is that of examples/, which tests/test_examples.py runs."""
-
-
-def blocks(page):
-    """Language and text of each fenced block; one with a title says why it is not run."""
-    found = re.findall(r"^```(\w*)([^\n]*)\n(.*?)^```$", page.read_text(), re.M | re.S)
-    return [(kind if not title else "text", text) for kind, title, text in found]
-
-
-def name_of(page):
-    return str(page.relative_to(ROOT))
-
-
-def runs_for_long(page):
-    """Pages whose commands train."""
-    return any(kind == "bash" for kind, _ in blocks(page))
-
-
-WITH_CODE = [
-    pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if runs_for_long(page) else [])
+PYTHON = [
+    page
     for page in OWN
-    if page.parent != TUTORIALS and any(kind in ("python", "bash") for kind, _ in blocks(page))
+    if page.parent != TUTORIALS and any(kind == "python" for kind, _ in blocks(page))
 ]
+ALONE = [
+    page
+    for page in PYTHON
+    if name_of(page) == "README.md" or all(kind != "bash" for kind, _ in blocks(page))
+]
+"""Pages whose Python needs no command; tests/test_page_commands.py runs the others."""
 
 
-@pytest.mark.parametrize("page", WITH_CODE)
+@pytest.mark.parametrize("page", ALONE, ids=name_of)
 def test_code_runs(page, tmp_path, monkeypatch, registries):
-    """Python blocks of a page one after the other, and `bash` blocks between them."""
+    """Python blocks of a page one after the other."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
     names = {"__name__": "__main__"}
     for kind, text in blocks(page):
         if kind == "python":
             exec(compile(text, page.name, "exec"), names)
-        elif kind == "bash":
-            for line in text.splitlines():
-                program, *arguments = shlex.split(line, comments=True)
-                assert program == "sfo"
-                cli.main(arguments)
 
 
 def commands(page):
@@ -60,7 +38,6 @@ def commands(page):
     text = page.read_text()
     code = [body for kind, body in blocks(page) if kind not in ("python", "text")]
     code += re.findall(r"`(sfo [^`\n]+)`", text)
-    code += re.findall(r"^ {4}(sfo .*)$", text, re.M)
     lines = "\n".join(code).replace("\\\n", " ").splitlines()
     typed = {re.sub(r"^\s*(\w*\$ +)?", "", line).strip() for line in lines}
     return sorted(line for line in typed if re.match(r"sfo [a-z-]+", line))

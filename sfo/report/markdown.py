@@ -48,7 +48,7 @@ def block(block_: Block) -> str:
         case Problems(text, items):
             return f"> **{safe(text)}**\n>\n" + "\n".join(f"> - {safe(item)}" for item in items)
         case Command(text):
-            return f"```\n{text}\n```"
+            return f"```bash\n{text}\n```"
         case Picture(name, _, caption):
             return f"![{safe(caption)}](figures/{name}.png)"
         case Details(summary, blocks):
