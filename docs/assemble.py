@@ -84,13 +84,17 @@ def with_equations(text: str) -> str:
 
 
 def report_table(report: str, heading: str, number: int, rows: list[str]) -> str:
-    """Some rows of a table of a report, our numbers only: the `number`-th one under a heading."""
+    """Some rows of a table of a report, our numbers only: the `number`-th one under a heading.
+
+    Columns of means are left out.
+    """
     text = report.split(f"\n{heading}", 1)[1].split("\n## ", 1)[0]
     tables = re.findall(r"(?:^\|.*\n)+", text, re.M)
     head, line, *body = tables[number].strip().split("\n")
     found = {row.split("|")[1].strip(): row for row in body}
     ours = [re.sub(r" \(paper .*?\)", "", found[name]) for name in rows]
-    return "\n".join([head, line, *ours])
+    n_columns = 1 + sum(not cell.strip().startswith("Mean") for cell in head.split("|")[1:-1])
+    return "\n".join("|".join(row.split("|")[:n_columns]) + "|" for row in (head, line, *ours))
 
 
 def result_sentence() -> str:

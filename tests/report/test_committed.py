@@ -1,10 +1,12 @@
 """The committed report is what the committed Records make."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from sfo.experiments.measurements import parameters
 from sfo.experiments.record import Record
 from sfo.experiments.results import Results
 from sfo.report.build import write
@@ -36,3 +38,13 @@ def test_findings_are_of_the_weights_that_the_records_are_of(folder):
         found = results.analysis("transfer", record.experiment).values
         for errors in found["percent"].values():
             assert errors[str(found["trained"])] == pytest.approx(record.errors.percent, rel=1e-4)
+
+
+def test_the_committed_counts_are_those_of_the_package():
+    """After a change of a preset: delete tables/params.json, `sfo reproduce params`, `sfo report`."""
+    (desk,) = (folder for folder in RESULTS if folder.name == "desk")
+    kept = json.loads((desk / "tables" / "params.json").read_text())["values"]["counts"]
+    counted = parameters("desk", lambda line: None, Results(desk))["counts"]
+    assert counted.keys() == kept.keys()
+    for benchmark, counts in counted.items():  # Without a peer its column is not counted.
+        assert counts == {name: kept[benchmark][name] for name in counts}, benchmark
