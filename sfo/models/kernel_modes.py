@@ -125,6 +125,8 @@ class KernelModes:
         torch.Size([7, 32])
     """
 
+    __slots__ = ("_prepared", "given", "options", "train_shape")  # No other can be set in vain.
+
     def __init__(self, options: KernelOptions, train_shape: Sequence[int] | None = None) -> None:
         self.options = options
         self.train_shape = None if train_shape is None else tuple(train_shape)
@@ -374,10 +376,7 @@ for _function in (_build, _stand_in):
 
 
 def _low_modes(
-    phi: Float[Tensor, "modes period"],
-    offsets: Tensor,
-    low_modes: int,
-    axis: int,
+    phi: Float[Tensor, "modes period"], offsets: Tensor, low_modes: int, axis: int
 ) -> Float[Tensor, "low period"]:
     """1, cos 2πt/P, sin 2πt/P, …, cos 2πKt/P, sin 2πKt/P on some offsets, orthonormal to `phi`."""
     period, wanted = phi.shape[1], 1 + 2 * low_modes

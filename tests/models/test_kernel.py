@@ -228,6 +228,8 @@ def test_a_changed_option_is_seen():
     k(v)
     k.modes.options = replace(k.modes.options, product="correlation")
     torch.testing.assert_close(k(v.flip(-1)).flip(-1), k_convolution(k, v))
+    with pytest.raises(AttributeError, match="product"):  # It would change nothing.
+        k.modes.product = "convolution"
 
 
 def k_convolution(k, v):
