@@ -1,11 +1,15 @@
 """How long a run will take: the time of one training step, measured once and remembered.
 
+It is CPU time, which is what a step takes on a core of its own: on a busy machine the time on the
+clock would be longer, and would be remembered.
+
 What a physics loss costs on top is not in it.
 """
 
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -32,10 +36,11 @@ class Estimates:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or data_folder().parent / "step-seconds.json"
+        self.path = path or data_folder().parent / "step-cpu-seconds.json"
         self._known: dict[str, float] = {}
         if self.path.exists():
-            self._known = json.loads(self.path.read_text())
+            with suppress(ValueError):  # Damaged: the steps are measured again.
+                self._known = dict(json.loads(self.path.read_text()))
 
     def seconds(self, experiment: Experiment) -> float:
         """Expected seconds of a whole run: steps times the time of one."""
@@ -80,9 +85,9 @@ def _measure(experiment: Experiment) -> float:
 
 
 def _timed(step: Callable[[], None]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     step()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def training_step(experiment: Experiment) -> Callable[[], None]:

@@ -17,7 +17,7 @@ def steps(monkeypatch):
 
         return step
 
-    monkeypatch.setattr(estimate.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(estimate.time, "process_time", lambda: now[0])
     monkeypatch.setattr(estimate, "training_step", training_step)
     return taken
 
