@@ -286,7 +286,7 @@ def print_errors(errors: Any, title: str) -> None:
 def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
     from lightning_fabric.utilities.rank_zero import rank_zero_only
 
-    from sfo.experiments.progress import training_bar
+    from sfo.experiments.progress import generating_lines, training_bar
     from sfo.experiments.run import run
     from sfo.machine import keep_freed_blocks
     from sfo.training.signals import Stopped
@@ -299,7 +299,14 @@ def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
     console.print(title, soft_wrap=True)
     try:
         with training_bar(console) as show:
-            record = run(experiment, folder, progress=show, plugins=plugins.loaded(), **how)
+            record = run(
+                experiment,
+                folder,
+                progress=show,
+                generating=generating_lines(console),
+                plugins=plugins.loaded(),
+                **how,
+            )
     except Stopped as stop:
         saved = f"Stopped by {stop.signal.name} and saved. Go on: sfo resume {folder}"
         console.print(saved, soft_wrap=True)

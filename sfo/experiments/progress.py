@@ -1,5 +1,6 @@
 """The bar of a run at work."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from sfo.data.generate import SampleProgress
 from sfo.training.loop import Status
 
 
@@ -45,6 +47,30 @@ def training_bar(console: Console) -> Iterator[Callable[[Status], None]]:
             )
 
         yield show
+
+
+def generating_lines(
+    console: Console, every: float = 10.0, clock: Callable[[], float] = time.monotonic
+) -> SampleProgress:
+    """Prints how far the making of data is: when it begins, every so many seconds, and at its end.
+
+    Give it to `fit` as `generating`.
+
+    Args:
+        console: Where to print.
+        every: Seconds between two lines.
+        clock: What time it is.
+    """
+    printed: float | None = None
+
+    def show(done: int, total: int) -> None:
+        nonlocal printed
+        ends = printed is not None and done == total
+        if ends or printed is None or clock() - printed >= every:
+            printed = clock()
+            console.print(f"generating data: {done}/{total} samples", soft_wrap=True)
+
+    return show
 
 
 def _print_epoch(status: Status, console: Console) -> None:

@@ -12,6 +12,7 @@ from lightning_fabric import Fabric
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
+from sfo.data.generate import SampleProgress
 from sfo.data.pairs import Pairs
 from sfo.memory import check_training_fits
 from sfo.training import checkpoint
@@ -52,6 +53,7 @@ def fit(
     validation: Pairs | None = None,
     sources: dict[str, Any] | None = None,
     progress: Callable[[Status], None] | None = None,
+    generating: SampleProgress | None = None,
     stream: bool | None = None,
     loggers: Sequence[str] = (),
     accelerator: str = "auto",
@@ -75,6 +77,7 @@ def fit(
         train, validation: Pairs, if they are available; None: loaded as the experiment says.
         sources: Where data of the user's own and plugins are, kept in the folder.
         progress: Called after every step.
+        generating: Called with the samples done and in all while data are generated.
         stream: Read samples from the data file batch by batch; None: where the training samples
             take more than 512 MB.
         loggers: Loggers besides TensorBoard: csv, wandb or mlflow.
@@ -112,7 +115,7 @@ def fit(
         # One process makes the data, the others find them.
         with fabric.rank_zero_first():
             if train is None or validation is None:
-                loaded = load_splits(experiment, stream=stream)
+                loaded = load_splits(experiment, stream=stream, progress=generating)
                 train = loaded[0] if train is None else train
                 validation = loaded[1] if validation is None else validation
                 test = loaded[2]
