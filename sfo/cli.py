@@ -1,7 +1,10 @@
 """The `sfo` command: parses, calls, prints."""
 
 import inspect
+import os
+import select
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -205,8 +208,25 @@ def plugin_options(arguments: list[str]) -> tuple[list[str], list[str]]:
     return found, others
 
 
+def _reader_is_gone() -> bool:
+    """Whether whoever read our output has closed it, as `sfo list | head -1` does."""
+    if not hasattr(select, "poll"):  # Windows ends programs otherwise.
+        return False
+    watcher = select.poll()
+    # No event but the end of its other side, which is always reported.
+    watcher.register(sys.stdout.fileno(), 0)
+    if not watcher.poll(0):
+        return False
+    # What is left in the buffer goes nowhere, so that the interpreter ends without a word.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; what is wrong with its input is said in one line, with exit code 2."""
+    """Run a command; what is wrong with its input is said in one line, with exit code 2.
+
+    A closed pipe ends it without a word and with the exit code 141, as it does other programs.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     arguments = [a for a in arguments if a != "--debug"]
@@ -224,9 +244,13 @@ def main(arguments: list[str] | None = None) -> None:
             "a full traceback.",
             args=model_settings(arguments) or ["--help"],
         )
+        # Here, and not when the interpreter ends, whose error nobody could catch.
+        sys.stdout.flush()
     except (ValueError, OSError) as error:
         if debug:
             raise
+        if isinstance(error, BrokenPipeError) and _reader_is_gone():
+            sys.exit(128 + signal.SIGPIPE)
         print(f"sfo: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

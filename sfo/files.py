@@ -76,6 +76,10 @@ def locked(path: Path, *, timeout: float = -1, busy: str = "") -> Iterator[None]
         busy: The sentence to raise as a `ValueError` after that time.
     """
     lock = FileLock(path)
+    # FileLock takes a lock file that cannot be made for one that another process is just removing,
+    # and tries for ever.
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o644))
     try:
         lock.acquire(timeout=timeout)
     except Timeout:

@@ -4,6 +4,8 @@ HDF5 is read as samples are asked for, whatever the size of the file.
 """
 
 import os
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ from sfo.data.rows import Rows
 from sfo.data.well import is_well, well_arrays
 from sfo.grid import Grid
 from sfo.registry import BENCHMARKS
+
+UNREADABLE = (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error)
+"""What NumPy raises for files that it cannot read."""
 
 
 def open_data(
@@ -103,7 +108,7 @@ def _npz(path: Path, known: dict[str, Any], given: dict[str, Any], periodic: boo
         with np.load(path, allow_pickle=False) as file:
             entries = {key: file[key] for key in ("a", "u", "names", "times") if key in file}
             found = list(file)
-    except (OSError, ValueError, EOFError, AttributeError, TypeError) as error:
+    except (OSError, *UNREADABLE) as error:
         raise ValueError(
             f"{path} is neither a .npz file of numbers nor an HDF5 file: {error}"
         ) from None
@@ -141,15 +146,22 @@ def load_inputs(path: str | os.PathLike[str]) -> np.ndarray:
             with h5py.File(path, "r") as file:
                 return own_dataset(file, "a")[()] if "a" in file else _no_inputs(path, list(file))
         found = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            entries = list(found)
+            return found["a"] if "a" in entries else _no_inputs(path, entries)
+    except UNREADABLE as error:
+        if isinstance(error, MissingInputs):
+            raise
         raise ValueError(
             f"{path} is not a .npy file of numbers, nor a .npz or HDF5 file: {error}"
         ) from error
-    if isinstance(found, np.ndarray):
-        return found
-    with found:
-        return found["a"] if "a" in found else _no_inputs(path, list(found))
+
+
+class MissingInputs(ValueError):
+    """A file that can be read, without the array `a`."""
 
 
 def _no_inputs(path: Path, found: list[str]) -> np.ndarray:
-    raise ValueError(f"{path} must hold the array `a`, got {', '.join(found) or 'nothing'}.")
+    raise MissingInputs(f"{path} must hold the array `a`, got {', '.join(found) or 'nothing'}.")

@@ -24,6 +24,7 @@ from sfo.training.settings import check_settings
 from sfo.training.strict import Config, ConfigError, plain
 
 Count = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0)]
 Weight = Annotated[float, Field(ge=0)]
@@ -221,7 +222,7 @@ class Experiment(Config):
     data: DataConfig
     model: ModelConfig = Field(default_factory=ModelConfig)
     train: TrainConfig = Field(default_factory=TrainConfig)
-    seed: Count = 0
+    seed: Seed = 0
 
     @model_validator(mode="after")
     def _served(self) -> "Experiment":

@@ -246,13 +246,14 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     with torch.random.fork_rng(devices=[]):
         try:
             model = build_within_memory(make)
-        except (RuntimeError, MemoryError) as error:
-            if "allocate" not in str(error) and not isinstance(error, MemoryError):
-                raise
-            reason = str(error).strip().splitlines()[0]
+        except (RuntimeError, MemoryError, TypeError, ArithmeticError) as error:
+            too_large = "allocate" in str(error) or isinstance(error, MemoryError)
+            what = "does not fit into memory" if too_large else "cannot be built"
+            way_out = "make it smaller" if too_large else "change them"
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ValueError(
-                f"The model {experiment.model.name} does not fit into memory with the settings "
-                f"{experiment.model.settings}; make it smaller. {reason}"
+                f"The model {experiment.model.name} {what} with the settings "
+                f"{experiment.model.settings}; {way_out}. {reason}"
             ) from error
     if sizes is not None and experiment.train.normaliser is None:
         model.standardise_by(sizes.mean, sizes.deviation, sizes.scale)  # type: ignore[operator]

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Shaped
 from lightning_fabric import Fabric
 from lightning_fabric.plugins import DoublePrecision
+from lightning_fabric.plugins.environments import LightningEnvironment
 from lightning_fabric.strategies import ModelParallelStrategy
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
@@ -75,10 +76,23 @@ def start(
         raise ValueError(
             f"Cannot train with accelerator={accelerator!r} and devices={devices!r}: {reason}"
         ) from error
+    _check_meeting_place(fabric, num_nodes)
     if restarts() and fabric.world_size > 1 == num_nodes:
         _rejoin_after_restart(fabric)
     fabric.launch()
     return fabric
+
+
+def _check_meeting_place(fabric: Fabric, num_nodes: int) -> None:
+    """Refuse several machines that do not know of each other: they would wait for half an hour."""
+    place = getattr(fabric.strategy, "cluster_environment", None)
+    is_told = not isinstance(place, LightningEnvironment) or "MASTER_ADDR" in os.environ
+    if num_nodes > 1 and not is_told:
+        raise ValueError(
+            f"`num_nodes` must be 1 where nothing says where the other machines are, got "
+            f"{num_nodes}; start the command by torchrun or Slurm, or set MASTER_ADDR, MASTER_PORT "
+            "and NODE_RANK on each machine."
+        )
 
 
 def restarts() -> int:
