@@ -41,7 +41,7 @@ def test_findings_are_of_the_weights_that_the_records_are_of(folder):
 
 
 def test_the_committed_counts_are_those_of_the_package():
-    """After a change of a preset: delete tables/params.json, `sfo reproduce params`, `sfo report`."""
+    """After a change of a preset: delete the table, `sfo reproduce params`, `sfo report`."""
     (desk,) = (folder for folder in RESULTS if folder.name == "desk")
     kept = json.loads((desk / "tables" / "params.json").read_text())["values"]["counts"]
     counted = parameters("desk", lambda line: None, Results(desk))["counts"]
