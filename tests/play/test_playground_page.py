@@ -279,3 +279,30 @@ def test_nothing_is_fetched_from_elsewhere():
     for path in STATIC.iterdir():
         addresses = re.findall(r"https?://[^\s\"'`]+", path.read_text())
         assert [a for a in addresses if "www.w3.org" not in a] == []
+
+
+def test_an_address_of_a_model_that_is_not_shown_is_answered_in_words(open_page):
+    """It showed the first model, with the other one's sample and time, and said nothing."""
+    page = open_page("#b=darcy&m=gone&s=7&t=1")
+    assert "“gone”" in page.inner_text("#message")
+    assert "not shown here" in page.inner_text("#message")
+    assert page.input_value("#seed") == "0"
+    page.select_option("#data", "shallow_water")
+    settled(page)
+    assert page.inner_text("#message") == ""
+
+
+def test_the_model_chosen_last_is_shown_even_if_another_answers_later(open_page):
+    page = open_page("#m=waves&s=1")
+    late = []
+    page.route("**/api/models/water", lambda route: late.append(route))
+    page.select_option("#data", "shallow_water")
+    page.wait_for_timeout(100)
+    page.select_option("#data", "allen_cahn")
+    settled(page)
+    assert number(page, "error") > 0
+    late[0].continue_()
+    page.wait_for_timeout(500)
+    settled(page)
+    assert page.input_value("#data") == "allen_cahn"
+    assert "m=waves" in page.evaluate("location.hash")

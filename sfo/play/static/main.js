@@ -20,6 +20,8 @@ let sample = null;
 let values = null;
 let asked = new AbortController();
 let round = 0;
+let choice = 0;
+let notice = "";
 let predicting = false;
 let playing = 0;
 
@@ -108,7 +110,8 @@ async function refresh(keepSample = false) {
     say(about.truth === "solver" ? "Solving …" : "");
     results.truth = await ask("solve", signal);
     if (mine !== round) return;
-    say(outside());
+    say(outside() || notice, Boolean(notice));
+    notice = "";
     showNumbers();
     redraw();
     if (about.state_shape.length === 3 && state.drops.length) startPlaying();
@@ -192,20 +195,36 @@ function fill(select, rows, chosen) {
   select.value = chosen;
 }
 
+/** The model of that name; of another one if it is not shown here, which is then said. */
+function find(name, shared) {
+  const named = models.find((model) => model.name === name);
+  const entry = named ?? models.find((model) => model.data === shared.data) ?? models[0];
+  notice = named || !name ? "" : `The address asks for the model “${name}”, which is not shown here. This is ${entry.title} on ${entry.data_title}.`;
+  return entry;
+}
+
 /** Show a model, with as much of a shared state as fits it. */
 async function choose(name, shared = {}) {
   stopPlaying();
-  const entry = models.find((model) => model.name === name) ?? models.find((model) => model.data === shared.data) ?? models[0];
+  const mine = ++choice;
+  const entry = find(name, shared);
+  // Another problem's sample, drawing and time would mean nothing here.
+  if (shared.data && shared.data !== entry.data) shared = { model: entry.name };
   const sameData = state.data === entry.data && !shared.model;
   root.dataset.busy = "true";
   say("Loading the model …");
+  let told;
   try {
-    about = await json(`/api/models/${encodeURIComponent(entry.name)}`);
+    told = await json(`/api/models/${encodeURIComponent(entry.name)}`);
   } catch (error) {
+    if (mine !== choice) return;
     say(error.message, true);
     root.dataset.busy = "false";
     return;
   }
+  // A model that was chosen since goes first, whichever answer comes first.
+  if (mine !== choice) return;
+  about = told;
   const last = about.times.length - 1;
   const within = (value, most, other) => (Number.isInteger(value) && value >= 0 && value <= most ? value : other);
   const keep = sameData ? state : shared;
