@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from sfo.data.header import AXES, DataFileError, Header, Layout, Sample
+from sfo.data.positions import Position, file_state
 from sfo.data.trajectories import Trajectories
 from sfo.files import unfinished
 
@@ -121,7 +122,8 @@ class DataFile:
     """A data file, read sample by sample when asked; nothing is kept in memory.
 
     Real published files, files written here and subsets of either are told apart by what is in
-    them. Of a file written here every sample is compared with its checksum as it is first read.
+    them. Of a file written here every sample is compared with its checksum as it is first read;
+    from then on its numbers are read by their position, without HDF5, until the file is changed.
 
     Args:
         path: The file.
@@ -157,6 +159,8 @@ class DataFile:
             )
         self.stride, self.time_stride = stride, time_stride
         self._sound = set[int]()
+        self._positions: dict[int, tuple[Position, ...]] = {}
+        self._state = file_state(self.path)
         if not 1 <= time_stride <= len(self._stored.times):
             raise ValueError(
                 f"`time_stride` must be in 1..{len(self._stored.times)}, the number of frames "
@@ -189,10 +193,9 @@ class DataFile:
             ids = [ids]
         if isinstance(ids, slice):
             ids = range(self.n_samples)[ids]
-        with self._open() as file:
-            samples = [self._read(file, i) for i in ids]
-        if not samples:
+        if not len(ids):
             raise ValueError(f"No sample was asked for, of the {self.n_samples} in {self.path}.")
+        samples = self._samples(ids)
         values = np.stack([np.moveaxis(s.data, -1, 1) for s in samples])
         static = None
         if samples[0].static is not None:
@@ -214,8 +217,23 @@ class DataFile:
         with self._open() as file:
             return self._checked(file, index)
 
-    def _read(self, file: h5py.File, index: int) -> Sample:
-        sample = self._checked(file, index)
+    def _samples(self, ids: Sequence[int]) -> list[Sample]:
+        """Samples at the strides of this file, through HDF5 if one of them is read first now."""
+        state = file_state(self.path)
+        if state != self._state:
+            self._state = state
+            self._sound.clear()
+            self._positions.clear()
+        places = [self._positions.get(i) for i in ids]
+        if all(places):
+            return [
+                self._thinned(Sample(*(array.read(self.path) for array in place or ())))
+                for place in places
+            ]
+        with self._open() as file:
+            return [self._thinned(self._checked(file, i)) for i in ids]
+
+    def _thinned(self, sample: Sample) -> Sample:
         every = slice(None, None, self.stride)
         space = (every,) * self.grid.n_dim
         data = sample.data[(slice(None, None, self.time_stride), *space)]
@@ -234,13 +252,17 @@ class DataFile:
         is_new = self.sealed and index not in self._sound
         with _damage(where):
             if self.layout == "tensor":
-                sample = Sample(own_dataset(file, "tensor")[index][..., None])
+                tensor = own_dataset(file, "tensor")
+                sample = Sample(tensor[index][..., None])
                 seal = bytes(file["sha256"][index]) if is_new else b""
+                places = [Position.of(tensor, expected, index)]
             else:
                 group = file[self.keys[index]]
-                static = own_dataset(group, "static")[()] if self._stored.static_names else None
-                sample = Sample(own_dataset(group, "data")[()], static)
+                stored = ["data", *(["static"] if self._stored.static_names else [])]
+                arrays = [own_dataset(group, key) for key in stored]
+                sample = Sample(*(array[()] for array in arrays))
                 seal = bytes.fromhex(group.attrs["sha256"]) if is_new else b""
+                places = [Position.of(array, array.shape) for array in arrays]
         if sample.data.shape != expected:
             raise DataFileError(
                 f"{where} has the shape {sample.data.shape} instead of {expected}, "
@@ -252,6 +274,8 @@ class DataFile:
                 "Delete it and generate or copy it again."
             )
         self._sound.add(index)
+        if None not in places:
+            self._positions[index] = tuple(place for place in places if place)
         return sample
 
     def _read_header(self, file: h5py.File) -> Header:

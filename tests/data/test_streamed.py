@@ -1,5 +1,6 @@
 """Samples that are read as they are asked for are the same as those in memory."""
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -68,3 +69,47 @@ def test_damage_and_nan_are_found_when_they_are_read(tmp_path):
         ValueError, match=r"Sample 1 of `u` .* NaN .* channel 1 at the point \(5,\)"
     ):
         pairs.u[[1]]
+
+
+def stored(path, values, **how):
+    """Samples (time, x, channel) in a group each, as the published files have them."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for index, sample in enumerate(values):
+            group = file.create_group(f"{index:04d}")
+            group.create_dataset("data", data=sample, **how)
+            group["grid/x"] = np.linspace(0, 1, sample.shape[1]).astype("f4")
+            group["grid/t"] = np.arange(len(sample)).astype("f4")
+
+
+@pytest.mark.parametrize(
+    ("how", "by_position"),
+    [
+        (dict(dtype="<f4"), True),
+        (dict(dtype=">f8"), True),
+        (dict(dtype="f4", chunks=(1, 4, 1), compression="gzip"), False),
+    ],
+    ids=["float32", "float64 of the other order", "compressed"],
+)
+def test_a_sample_read_by_position_is_what_hdf5_reads(how, by_position, tmp_path):
+    values = np.random.default_rng(0).random((4, 5, 16, 1)).astype("f4")
+    stored(tmp_path / "file.hdf5", values, **how)
+    file = DataFile(tmp_path / "file.hdf5", stride=2, time_stride=3)
+    first, again = file[[2, 0]], file[[2, 0]]
+    assert set(file._positions) == ({0, 2} if by_position else set())
+    assert torch.equal(first.values, again.values)
+    assert np.array_equal(again.values[:, :, 0], values[[2, 0], ::3, ::2, 0])
+
+
+def test_a_file_that_was_replaced_is_read_and_checked_anew(tmp_path):
+    grid = Grid((8,), lower=(0.0,), upper=(1.0,), periodic=True)
+    header = Header("mine", 3, grid, (0.0, 1.0), ("u",))
+    values, path = np.random.default_rng(0).random((3, 2, 8, 1)).astype("f4"), tmp_path / "f.hdf5"
+    write(path, header, map(Sample, values), "tensor")
+    file = DataFile(path)
+    assert all(np.array_equal(file[[0]].values[0, :, 0], values[0, :, :, 0]) for _ in range(2))
+    write(path, header, map(Sample, values[::-1]), "tensor")
+    assert np.array_equal(file[[0]].values[0, :, 0], values[2, :, :, 0])
+    with h5py.File(path, "r+") as changed:
+        changed["tensor"][0, 0, 0] += 1
+    with pytest.raises(OSError, match="does not match its checksum"):
+        file[[0]]
