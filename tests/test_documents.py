@@ -8,6 +8,7 @@ import pytest
 from pages import DOCS, OWN, PAGES, ROOT, TUTORIALS, blocks, name_of
 
 from sfo import cli
+from sfo.registry import BENCHMARKS, MODELS
 
 PYTHON = [
     page
@@ -100,3 +101,20 @@ def test_the_readme_says_what_the_report_says(monkeypatch):
     import assemble
 
     assert assemble.result_sentence() in (ROOT / "README.md").read_text()
+
+
+def test_the_start_page_counts_as_the_package_does():
+    """Variants of a benchmark, made as published files were, are no equations of their own."""
+    words = (DOCS / "index.md").read_text()
+    numbers = dict(enumerate(["nine", "ten", "eleven", "twelve", "thirteen"], start=9))
+    assert f"{numbers[len(MODELS.names()) - 1]} models to compare it with" in words
+    cards = [card for card in (DOCS / "cards").glob("*.md") if card.name != "README.md"]
+    assert f"{numbers[len(cards)]} equations" in words
+    assert {card.stem for card in cards} <= set(BENCHMARKS.names())
+
+
+def test_every_word_of_the_glossary_is_linked():
+    """A word that no page leads to is explained to nobody."""
+    text = "".join(page.read_text() for page in OWN)
+    for anchor in anchors(DOCS / "glossary.md") - {"glossary"}:
+        assert f"glossary.md#{anchor})" in text, anchor

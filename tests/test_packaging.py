@@ -1,8 +1,13 @@
 """What people expect of a package: its wheel, its version, its help, its image."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import zipfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -67,3 +72,57 @@ def test_the_image_is_built_from_what_is_there():
     assert {"demo", "test"} <= set(made)
     files = re.findall(r"-r (\S+)", " ".join(value for _, value in steps))
     assert all((ROOT / file).exists() for file in files)
+
+
+def docker_context(folder):
+    """Copy what `docker build .` would send: the repository without what .dockerignore names."""
+    patterns = (ROOT / ".dockerignore").read_text().split()
+    anywhere = {p.removeprefix("**/") for p in patterns if p.startswith("**/")}
+    at_the_top = {p for p in patterns if not p.startswith("**/")}
+
+    def ignored(place, names):
+        top = at_the_top if Path(place) == ROOT else set()
+        return {n for n in names if n in top or any(fnmatch(n, p) for p in anywhere)}
+
+    return Path(shutil.copytree(ROOT, folder, ignore=ignored))
+
+
+def test_the_context_of_the_image_is_the_repository_alone(tmp_path):
+    """No environment, history or cache of this machine, and all that installing needs."""
+    context = docker_context(tmp_path / "sfo")
+    names = {path.name for path in context.iterdir()}
+    assert {"Makefile", "pyproject.toml", "constraints.txt", "README.md", "sfo", "tests"} <= names
+    assert not names & {".venv", ".git", "runs", "build", "dist", ".pytest_cache", ".mypy_cache"}
+    assert not list(context.rglob("__pycache__"))
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_image_run_in_a_folder_of_their_own(tmp_path):
+    """What RUN does after apt-get, with pip in the place of uv: no registry of images is needed.
+
+    The packages come from wherever pip gets them on this machine.
+    """
+    context = docker_context(tmp_path / "sfo")
+    dockerfile = (context / "Dockerfile").read_text()
+    assert "-r constraints.txt" in dockerfile
+    assert "make .venv/.dev" in dockerfile
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+
+    def run(*command):
+        done = subprocess.run(command, cwd=context, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+        return done.stdout
+
+    run(sys.executable, "-m", "venv", ".venv")
+    run("make", ".venv/.dev")
+    program = str(context / ".venv" / "bin" / "sfo")
+    assert run(program, "--version") == f"sfo {sfo.__version__}\n"
+    assert "allen_cahn" in run(program, "list")
+    where = run(str(context / ".venv/bin/python"), "-c", "import sfo; print(sfo.__file__)")
+    assert Path(where.strip()).is_relative_to(context)
+    pinned = dict(line.split("==") for line in (context / "constraints.txt").read_text().split()
+                  if "==" in line)  # fmt: skip
+    torch = run(str(context / ".venv/bin/python"), "-c", "import torch; print(torch.__version__)")
+    assert torch.split("+")[0].strip() == pinned["torch"]
+    assert "sfo demo" in run("make", "-n", "demo")
+    assert "pytest" in run("make", "-n", "test")
