@@ -122,7 +122,12 @@ def test_pairs_of_commands_on_one_cache(tmp_path):
 
     Two runs in one folder cannot both be: the second is refused with exit code 2.
     """
-    import sfo.experiments.run  # noqa: F401  (So that children need not import it.)
+    # So that children need not import them.
+    import sfo.evaluation.cost
+    import sfo.experiments.progress
+    import sfo.experiments.run
+    import sfo.plot.fields
+    import sfo.plot.predictions  # noqa: F401
 
     rng = random.Random(1)
     (tmp_path / "linked").symlink_to(tmp_path)
