@@ -139,6 +139,8 @@ def test_damaged_archives_of_inputs(tmp_path, capsys):
 
 def test_training_says_how_far_its_data_are(capsys):
     small = "--model.n-modes 4 --model.hidden-channels 8 --model.n-layers 1"
+    # A start that fails leaves its folder free for the next one.
+    assert "`strategy` must be" in refusal(f"{TRAIN} {small} --out run --strategy magic", capsys)
     main(f"{TRAIN} {small} --out run".split())
     said = capsys.readouterr().err
     assert "generating data: 0/12 samples" in said

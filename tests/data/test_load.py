@@ -1,5 +1,7 @@
 """From a name or a path to pairs."""
 
+import h5py
+import numpy as np
 import pytest
 import torch
 
@@ -69,3 +71,18 @@ def test_1024_points_are_read_every_fourth(tmp_path):
 def test_bad_names_get_one_clear_sentence(arguments, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         sfo.load_benchmark(*arguments, folder=tmp_path, workers=1)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_not_a_number_is_named_by_its_sample_when_it_is_read(stream, tmp_path):
+    """Not as a loss that diverges. A published file has no checksums that would show it."""
+    from sfo.data import file_pairs
+
+    with h5py.File(tmp_path / "1D_Allen-Cahn_0.0001_5.hdf5", "w") as file:
+        values = np.random.default_rng(0).normal(size=(6, 4, 16)).astype("f4")
+        values[3, 2, 7] = np.nan
+        file["tensor"] = values
+        file["x-coordinate"], file["t-coordinate"] = np.arange(16) / 16, np.arange(4.0)
+        path = file.filename
+    with pytest.raises(ValueError, match=r"Sample 3 of `u` in .* holds NaN or infinity, first in"):
+        file_pairs(sfo.load_file(path), "all", inputs=["u"], n_input=1, stream=stream).u[:]
