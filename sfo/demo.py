@@ -4,7 +4,6 @@ Allen–Cahn data are generated, SFO and FNO are trained on them with the same p
 evaluated on samples that neither has seen, and a page with table, curves and pictures is written.
 """
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from sfo.plot.curves import training_curves
 from sfo.report import page as html
 from sfo.training.config import Experiment, TrainConfig
 from sfo.training.fit import Status
+from sfo.training.folder import RunFolder
 
 RUNS = {
     "SFO, recommended": dict(model="sfo", preset="recommended"),
@@ -83,8 +83,8 @@ def report(out: Path, records: dict[str, Record]) -> str:
     """The page: table, curves, and each model's best, median and worst prediction."""
     rows, histories, pictures = [], {}, []
     for label, record in records.items():
-        folder = out / _slug(label)
-        cost = json.loads((folder / "cost.json").read_text())
+        folder = RunFolder(out / _slug(label))
+        cost = folder.read("cost.json")
         errors = record.errors
         rows.append(
             [
@@ -96,10 +96,9 @@ def report(out: Path, records: dict[str, Record]) -> str:
                 f"{cost['seconds_per_epoch']:.2f}",
             ]
         )
-        lines = (folder / "metrics.jsonl").read_text().splitlines()
-        histories[label] = [json.loads(line) for line in lines]
+        histories[label] = folder.history()
         caption = f"{label}: truth, prediction and error of the best, median and worst test sample"
-        pictures.append(html.picture(folder / "predictions.png", caption))
+        pictures.append(html.picture(folder.path / "predictions.png", caption))
     best = min(range(len(rows)), key=lambda i: float(rows[i][1]))
     experiment = next(iter(records.values())).experiment
     columns = [

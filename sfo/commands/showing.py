@@ -1,6 +1,5 @@
 """`sfo show`: pictures of data, and how a run went."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,8 @@ def show_run(path: Path) -> None:
     from sfo.experiments.record import Record
     from sfo.training.folder import RunFolder
 
-    experiment = RunFolder(path).experiment()
+    folder = RunFolder(path)
+    experiment = folder.experiment()
     own = experiment.data.arrays
     if own is None:
         size = str(experiment.data.scale)
@@ -83,10 +83,7 @@ def show_run(path: Path) -> None:
         f"{experiment.model.name} ({experiment.model.preset}) on {experiment.data.benchmark}, "
         f"{size}, seed {experiment.seed}",
     )
-    metrics = path / "metrics.jsonl"
-    rows = (
-        [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
-    )
+    rows = folder.history()
     print(f"{len(rows)} of {experiment.train.epochs} epochs")
     for row in rows[-3:]:
         validation = row["validation"]

@@ -1,6 +1,5 @@
 """Arrays in, a run out; and a run from its folder."""
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -66,8 +65,7 @@ class FinishedRun:
     @property
     def history(self) -> list[dict[str, Any]]:
         """Loss and validation error of every epoch."""
-        lines = (self.folder / "metrics.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+        return RunFolder(self.folder).history()
 
     def predict(self, a: Any) -> Any:
         """u for inputs `(sample, channel, *grid)`, or one input without the first axis.

@@ -183,7 +183,7 @@ class Results:
         if path not in self._read:
             if not path.exists():
                 return None
-            self._read[path] = _load(kind, path)
+            self._read[path] = load_trusted(kind, path)
         found = self._read[path]
         if found.experiment != experiment:
             raise RecordError(f"{path} is of another experiment than its name says.")
@@ -208,7 +208,7 @@ def name(experiment: Experiment) -> str:
 def _errors(kind: type[Kept], folder: Path) -> Iterator[RecordError]:
     for path in sorted(folder.glob("*.json")):
         try:
-            run = name(_load(kind, path).experiment)
+            run = name(load_trusted(kind, path).experiment)
         except RecordError as error:
             yield error
         else:
@@ -216,7 +216,8 @@ def _errors(kind: type[Kept], folder: Path) -> Iterator[RecordError]:
                 yield RecordError(f"{path} holds the run {run}.")
 
 
-def _load(kind: type[Kept], path: Path) -> Kept:
+def load_trusted(kind: type[Kept], path: Path) -> Kept:
+    """Read a Record or an analysis; `RecordError` if its numbers are not to be shown."""
     try:
         found = kind.from_json(path.read_text())
     except (ValueError, TypeError, KeyError) as error:

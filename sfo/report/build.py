@@ -28,17 +28,12 @@ from sfo.experiments.paper import INCONSISTENCIES
 from sfo.experiments.present import study_blocks
 from sfo.experiments.results import Results, name
 from sfo.experiments.study import as_study, study_names
-from sfo.experiments.study_results import (
-    StudyResults,
-    problems,
-    records,
-    scales,
-    study_results,
-)
+from sfo.experiments.study_results import StudyResults, scales, study_results
 from sfo.experiments.study_results import table as measured_table
 from sfo.files import unfinished
 from sfo.report import markdown, page
-from sfo.report.comparison import compare_runs, is_results
+from sfo.report.comparison import compare_runs
+from sfo.report.folders import ReportedFolder, read_folder
 from sfo.report.limits import limits, size_table
 from sfo.report.provenance import provenance
 
@@ -61,9 +56,7 @@ def write(
     if not paths:
         raise ValueError("Name at least one folder of results or of a run.")
     target = Path(out) if out is not None else paths[0] if len(paths) == 1 else Path("report")
-    if len(paths) == 1 and is_results(paths[0]):
-        return save(target, *report(Results(paths[0])))
-    return save(target, *compare_runs(paths))
+    return save(target, *report([read_folder(path) for path in paths]))
 
 
 def save(folder: Path, title: str, blocks: Sequence[Block]) -> list[Path]:
@@ -102,13 +95,20 @@ def _former_files(folder: Path) -> set[str]:
     return {"report.md", "report.html", *re.findall(r"\]\((figures/[\w.-]+\.png)\)", text)}
 
 
-def report(results: Results) -> tuple[str, list[Block]]:
-    """Title and blocks of the report."""
-    kept = list(records(results))
+def report(folders: Sequence[ReportedFolder]) -> tuple[str, list[Block]]:
+    """Title and blocks: of the studies, if there is one folder and it has some, or of its runs."""
+    if len(folders) == 1 and folders[0].results is not None:
+        return study_report(folders[0], folders[0].results)
+    return compare_runs(folders)
+
+
+def study_report(folder: ReportedFolder, results: Results) -> tuple[str, list[Block]]:
+    """Title and blocks of the report of studies."""
+    kept = [run.record for run in folder.runs if run.record is not None]
     sizes = scales(kept)
     title = f"The Spectral Filtering Operator: results at the {' and '.join(sizes)} scale"
     blocks: list[Block] = []
-    bad = problems(results)
+    bad = folder.problems
     if bad:
         many = f"{len(bad)} files" if len(bad) > 1 else "One file"
         blocks.append(Problems(f"{many} left out of this report:", bad))

@@ -1,12 +1,8 @@
-"""Runs side by side: errors, cost, settings that differ, and curves of the validation error.
-
-A run is read from its own folder, as `sfo train` leaves it, or from a folder of results.
-"""
+"""Runs side by side: errors, cost, settings that differ, and curves of the validation error."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sfo.evaluation.metric import metric_names, metric_text, metric_title
@@ -24,14 +20,10 @@ from sfo.experiments.blocks import (
     png,
     ranked,
 )
-from sfo.experiments.record import Record
-from sfo.experiments.results import Results, name
-from sfo.experiments.study_results import problems, records
 from sfo.plot.curves import training_curves
+from sfo.report.folders import ReportedFolder, ReportedRun
 from sfo.report.provenance import train_command
 from sfo.titles import title as title_of
-from sfo.training.config import Experiment
-from sfo.training.folder import RunFolder
 
 COST = {
     "seconds_per_epoch": ("seconds per epoch", 1.0),
@@ -42,72 +34,15 @@ COST = {
 """What is shown of a run's cost.json: title, and the factor to its unit."""
 
 
-@dataclass(frozen=True)
-class ReportedRun:
-    """What there is to say of a run.
-
-    Args:
-        label: Its name in tables and curves.
-        experiment: What was trained.
-        record: What was measured; None before the run is finished.
-        history: The rows of its metrics.jsonl; none where they were not kept.
-        cost: Its cost.json, if there is one.
-    """
-
-    label: str
-    experiment: Experiment
-    record: Record | None
-    history: tuple[dict[str, Any], ...] = ()
-    cost: dict[str, Any] | None = None
-
-
-def is_results(folder: Path) -> bool:
-    """Whether a folder is one of results, as `sfo reproduce` makes it."""
-    return any((folder / kind).is_dir() for kind in ("records", "tables", "failures"))
-
-
-def read_runs(folder: Path) -> Iterator[ReportedRun]:
-    """All runs of a folder: itself, its Records, or the run folders in it."""
-    if RunFolder(folder).exists:
-        yield _read_run(folder)
-    elif is_results(folder):
-        results = Results(folder)
-        for record in records(results):
-            history, cost = _kept(results.run_folder(record.experiment))
-            yield ReportedRun(name(record.experiment), record.experiment, record, history, cost)
-    else:
-        inside = sorted(path.parent for path in folder.glob("*/experiment.json"))
-        if not inside:
-            raise ValueError(
-                f"{folder} holds no results and no run; make some with `sfo train --out {folder}` "
-                f"or `sfo reproduce main --scale smoke --out {folder}`."
-            )
-        for path in inside:
-            yield _read_run(path)
-
-
-def _read_run(folder: Path) -> ReportedRun:
-    path = folder / "record.json"
-    record = Record.load(path) if path.exists() else None
-    history, cost = _kept(folder)
-    return ReportedRun(folder.resolve().name, RunFolder(folder).experiment(), record, history, cost)
-
-
-def _kept(folder: Path) -> tuple[tuple[dict[str, Any], ...], dict[str, Any] | None]:
-    """History and cost of a run folder, as far as they are there."""
-    metrics, cost = folder / "metrics.jsonl", folder / "cost.json"
-    lines = metrics.read_text().splitlines() if metrics.exists() else []
-    history = tuple(json.loads(line) for line in lines)
-    return history, json.loads(cost.read_text()) if cost.exists() else None
-
-
-def compare_runs(folders: Sequence[Path]) -> tuple[str, list[Block]]:
+def compare_runs(folders: Sequence[ReportedFolder]) -> tuple[str, list[Block]]:
     """Title and blocks of the comparison, a section for each set of data."""
-    runs = _distinct(run for folder in folders for run in read_runs(folder))
+    runs = _distinct(run for folder in folders for run in folder.runs)
     blocks: list[Block] = []
-    bad = [p for folder in folders if is_results(folder) for p in problems(Results(folder))]
+    bad = tuple(problem for folder in folders for problem in folder.problems)
+    if not runs:
+        raise ValueError(f"There is no run to report: {' '.join(bad) or 'the folders hold none.'}")
     if bad:
-        blocks.append(Problems("Left out of this comparison:", tuple(bad)))
+        blocks.append(Problems("Left out of this comparison:", bad))
     blocks.append(
         Text(
             "Errors are on the test samples, with the weights of the epoch that had the lowest "

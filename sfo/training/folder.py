@@ -183,6 +183,16 @@ class RunFolder:
         """All epochs so far."""
         self.write("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
 
+    def history(self) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl, one per epoch; none before the first."""
+        path = self.path / "metrics.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines]
+
+    def cost(self) -> dict[str, Any] | None:
+        """What cost.json says, if it was measured."""
+        return self.read("cost.json") if (self.path / "cost.json").exists() else None
+
     def append(self, name: str, row: dict[str, Any]) -> None:
         """One line more, in one step."""
         path = self.path / name

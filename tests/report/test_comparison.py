@@ -75,6 +75,21 @@ def test_a_folder_of_runs_and_a_folder_of_results_are_taken_alike(tmp_path):
     assert all(label.startswith("maxwell-") for label in rows[1])
 
 
+def test_a_damaged_record_is_left_out_and_named(tmp_path):
+    """As it is in a folder of results; where nothing else is left, the report is refused."""
+    run_folder(tmp_path / "runs" / "good")
+    bad = run_folder(tmp_path / "runs" / "bad", "fno") / "record.json"
+    bad.write_text(bad.read_text().replace("1234", "1235"))
+    write(tmp_path / "runs")
+    text = (tmp_path / "runs" / "report.md").read_text()
+    assert "**Left out of this comparison:**" in text
+    assert "bad/record.json" in text
+    assert str(tmp_path) not in text
+    assert [row[0][0] for row in tables(tmp_path / "runs")[0][1:]] == ["good"]
+    with pytest.raises(ValueError, match=r"no run to report: bad/record\.json"):
+        write(bad.parent)
+
+
 def test_a_folder_without_runs_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["report", str(tmp_path / "nothing")])
