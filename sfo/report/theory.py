@@ -1,6 +1,7 @@
 """The theory in numbers: every table and figure of `docs/theory.md`, in one run."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +13,10 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from torch import Tensor
 
+from sfo.experiments.blocks import Entry, Heading, Row, Table, Text
 from sfo.pdes import AllenCahn, CahnHilliard, DiffusionReaction
 from sfo.pdes.derivative import Central, Spectral
+from sfo.report import markdown
 from sfo.report import theory_figures as figures
 from sfo.theory.approximation import (
     decay_rate,
@@ -32,34 +35,12 @@ TOLERANCES = tuple(10.0**-k for k in range(2, 13))
 OTHERS = ("hankel", "chebyshev", "fourier", "random")
 HANKEL_LIMIT = 1024
 """`hankel` takes O(n³): longer kernels are not measured with it."""
-BEGIN = "USB modes for ρᵗ, t = 0..N−1"
-"""The title of the first table, by which a folder of tables is known."""
+TITLE = "The theory in numbers"
+OWN = (f"# {TITLE}\n", "### USB modes for ρᵗ, t = 0..N−1")
+"""How a tables.md begins that was written here, now and by earlier versions."""
 
-
-@dataclass(frozen=True)
-class Table:
-    """A table that can be shown on a terminal or written as Markdown."""
-
-    title: str
-    note: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def markdown(self) -> str:
-        """As a Markdown section."""
-        line = "| " + " | ".join(self.header) + " |"
-        rule = "|" + "---|" * len(self.header)
-        body = ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join([f"### {self.title}", "", self.note, "", line, rule, *body, ""])
-
-    def rich(self) -> RichTable:
-        """As a terminal table."""
-        out = RichTable(title=self.title, caption=self.note)
-        for name in self.header:
-            out.add_column(name, justify="right")
-        for row in self.rows:
-            out.add_row(*row)
-        return out
+Section = tuple[Heading, Text, Table]
+"""A table, with its heading and what its columns are."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +91,7 @@ def measure_projections(
     return Measurements(usb, explicit, sharp, others)
 
 
-def usb_table(measured: Measurements) -> Table:
+def usb_table(measured: Measurements) -> Section:
     """Modes for each ε, the fitted rate, and how straight L is in log 1/ε."""
     shown = TOLERANCES[::2]
     rows = []
@@ -131,17 +112,17 @@ def usb_table(measured: Measurements) -> Table:
                     str(modes_guaranteed(rho, n, shown[-1] * norm)),
                 ]
             )
-    return Table(
-        BEGIN,
+    return _section(
+        "USB modes for ρᵗ, t = 0..N−1",
         "L for a relative error ε; s fitted to error ≈ C exp(−sL) and the s that the bound "
-        "guarantees; modes a decade of ε and R² of the straight line through ε = 1e-2 … 1e-12; "
+        "guarantees; modes per decade of ε and R² of the straight line through ε = 1e-2 … 1e-12; "
         "the L that the bound guarantees for the last ε.",
-        ["N", "ρ", "s", "s bound", *[f"{e:.0e}" for e in shown], "a decade", "R²", "bound"],
+        ["N", "ρ", "s", "s bound", *[f"{e:.0e}" for e in shown], "per decade", "R²", "bound"],
         rows,
     )
 
 
-def basis_table(measured: Measurements, n: int) -> Table:
+def basis_table(measured: Measurements, n: int) -> Section:
     """The same kernels in every basis, with the factor by which the USB needs fewer modes."""
     names = [name for name in OTHERS if (n, name) in measured.others]
     rows = []
@@ -156,10 +137,10 @@ def basis_table(measured: Measurements, n: int) -> Table:
     note = "Modes for a relative error ε; in brackets, as a multiple of the USB's."
     if "hankel" not in names:
         note += f" hankel is O(n³) and measured to N = {HANKEL_LIMIT:,} only."
-    return Table(f"Against the other bases, N = {n:,}", note, ["ρ", "ε", "usb", *names], rows)
+    return _section(f"Against the other bases, N = {n:,}", note, ["ρ", "ε", "usb", *names], rows)
 
 
-def crossover_table(lengths: Sequence[int], eps: float = 1e-4) -> Table:
+def crossover_table(lengths: Sequence[int], eps: float = 1e-4) -> Section:
     """Where polynomials overtake the USB: kernels as long as the window."""
     rows = []
     for windows in (1, 3, 10, 20, 30, 50, 100, 300):
@@ -176,7 +157,7 @@ def crossover_table(lengths: Sequence[int], eps: float = 1e-4) -> Table:
             )
             row.append(f"{_count(usb, most)} / {_count(chebyshev, most)}")
         rows.append(row)
-    return Table(
+    return _section(
         f"USB against chebyshev, modes for a relative error {eps:.0e}",
         "usb / chebyshev, by the number N(1 − ρ) of decay lengths in the window.",
         ["N(1 − ρ)", *[f"N = {n:,}" for n in lengths]],
@@ -184,7 +165,7 @@ def crossover_table(lengths: Sequence[int], eps: float = 1e-4) -> Table:
     )
 
 
-def outside_table(n: int) -> Table:
+def outside_table(n: int) -> Section:
     """Kernels that the theorem does not cover, and those the paper's remark claims."""
     t = torch.arange(n, dtype=torch.float64)
     cases = {
@@ -214,7 +195,7 @@ def outside_table(n: int) -> Table:
         errors = projection_errors(two_sided, n - 1, basis, "two_sided") / two_sided.norm()
         row.append(" / ".join(_count(_first(errors, eps)) for eps in (1e-2, 1e-4, 1e-8)))
     rows.append(row)
-    return Table(
+    return _section(
         f"Beyond real roots in [0, 1), N = {n:,}",
         "Modes for relative errors 1e-2 / 1e-4 / 1e-8.",
         ["kernel", *bases],
@@ -222,7 +203,7 @@ def outside_table(n: int) -> Table:
     )
 
 
-def constructed_table(sizes: Sequence[int]) -> Table:
+def constructed_table(sizes: Sequence[int]) -> Section:
     """The steady example, solved by a layer that was never trained."""
     rows = []
     diffusion = torch.tensor([[1.0, 0.3], [0.3, 2.0]], dtype=torch.float64)
@@ -248,7 +229,7 @@ def constructed_table(sizes: Sequence[int]) -> Table:
                     f"{error.norm() / direct.norm():.1e}",
                 ]
             )
-    return Table(
+    return _section(
         "A constructed SFO solves the coupled steady example",
         "−D u″ + R u = f on (0, 1), d = 2, Dirichlet ends, against the direct solve. Certified "
         "and measured: ‖error‖/(‖f‖ + ‖ends‖).",
@@ -274,7 +255,7 @@ def linearised_kernels(n: int, dt: float = 0.01) -> dict[tuple[str, str, str], T
     return out
 
 
-def linearised_table(kernels: dict[tuple[str, str, str], Tensor], n: int, dt: float) -> Table:
+def linearised_table(kernels: dict[tuple[str, str, str], Tensor], n: int, dt: float) -> Section:
     """How compact the kernels are, and how far from one convolution."""
     rows = []
     for key, green in kernels.items():
@@ -291,10 +272,10 @@ def linearised_table(kernels: dict[tuple[str, str, str], Tensor], n: int, dt: fl
                 f"{usb.variation:.3f}",
             ]
         )
-    return Table(
+    return _section(
         f"Linearised benchmarks, n = {n:,}, dt = {dt:g}",
         "Two-sided rows (half of them even) for the worst of 32 sources, relative error; fitted "
-        "rate a row; the same for chebyshev; and how much the kernel differs from its mean over "
+        "rate per row; the same for chebyshev; and how much the kernel differs from its mean over "
         "the sources, which no convolution represents.",
         [
             "equation",
@@ -325,7 +306,7 @@ def run(out: Path, quick: bool = False, console: Console | None = None) -> str:
     n, dt = (128, 0.01) if quick else (1024, 0.01)
     out = Path(out)
     own = out / "tables.md"
-    is_own = own.exists() and own.read_text(encoding="utf-8").startswith(f"### {BEGIN}")
+    is_own = own.exists() and own.read_text(encoding="utf-8").startswith(OWN)
     if out.exists() and not is_own and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} exists and holds other things; choose another with --out.")
     out.mkdir(parents=True, exist_ok=True)
@@ -351,12 +332,29 @@ def run(out: Path, quick: bool = False, console: Console | None = None) -> str:
     )
     figures.modes_against_tolerance(ROOTS, TOLERANCES, measured.usb, out / "modes.png")
     figures.linearised(kernels, out / "linearised.png")
-    text = "\n".join(table.markdown() for table in tables)
+    text = markdown.document(TITLE, [block for section in tables for block in section])
     (out / "tables.md").write_text(text, encoding="utf-8")
     if console is not None:
-        for table in tables:
-            console.print(table.rich())
+        for section in tables:
+            console.print(_for_terminal(*section))
     return text
+
+
+def _section(
+    title: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Section:
+    lines = tuple(Row(first, tuple(map(Entry, rest))) for first, *rest in rows)
+    anchor = re.sub(r"\W+", "-", title.lower()).strip("-")
+    return Heading(title, anchor), Text(about), Table("", tuple(columns), lines)
+
+
+def _for_terminal(heading: Heading, about: Text, table: Table) -> RichTable:
+    out = RichTable(title=heading.text, caption=about.text)
+    for column in table.columns:
+        out.add_column(column, justify="right")
+    for row in table.rows:
+        out.add_row(row.title, *(entry.text for entry in row.entries))
+    return out
 
 
 def _first(errors: Tensor, eps: float) -> int | None:

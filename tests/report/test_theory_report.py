@@ -1,11 +1,12 @@
 """The report runs, and its tables hold what the functions measure."""
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from sfo.report.theory import ROOTS, Table, run
+from sfo.report.theory import OWN, ROOTS, run
 from sfo.theory import modes_needed, powers
 
 
@@ -45,7 +46,18 @@ def test_the_tables_hold_the_measured_numbers(quick):
     assert "certified" in printed
 
 
-def test_a_table_is_rectangular():
-    table = Table("title", "note", ["a", "b"], [["1", "2"], ["3", "4"]])
-    widths = {line.count("|") for line in table.markdown().splitlines() if line.startswith("|")}
-    assert widths == {3}
+def test_the_tables_are_rectangular(quick):
+    _, text, _ = quick
+    for table in text.split("\n\n"):
+        if table.startswith("|"):
+            assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_a_folder_of_tables_is_written_again(quick):
+    """It is known by how tables.md begins; docs/theory has been written so."""
+    _, text, _ = quick
+    committed = Path(__file__).parents[2] / "docs" / "theory" / "tables.md"
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    there = [line for line in committed.read_text(encoding="utf-8").splitlines() if line[:1] == "#"]
+    assert headings[:2] == there[:2]
+    assert text.startswith(OWN)
