@@ -50,6 +50,7 @@ NOT_RUN = {
     "sfo play": _SERVES,
     "sfo play runs/demo": _SERVES,
     "sfo play allen_cahn runs/mine --port 8080 --no-browser": _SERVES,
+    "sfo play runs/mine --data mine.npz": _SERVES,
     "sfo download allen_cahn": _SAYS_WHERE,
     "sfo download cahn_hilliard": _SAYS_WHERE,
     "sfo download maxwell": _SAYS_WHERE,

@@ -10,6 +10,7 @@ from sfo.checks import install_command
 
 def play(
     models: Annotated[list[str], tyro.conf.Positional] = [],  # noqa: B006
+    data: str | None = None,
     host: str = "127.0.0.1",
     port: int = 8000,
     browser: bool = True,
@@ -19,10 +20,13 @@ def play(
     Needs the extra [play]. For example:
     $ sfo play
     $ sfo play runs/demo runs/mine --port 8080 --no-browser
+    $ sfo play runs/mine --data mine.npz
 
     Args:
         models: Pretrained models by name, folders of runs, and folders that hold runs; all
             pretrained models if left out.
+        data: File with the data of the runs on arrays of your own, if they were trained on
+            arrays in memory or their file has moved.
         host: Address to listen on; only this machine reaches the default.
         port: Port to listen on; 0 takes any that is free.
         browser: Open the page in a browser.
@@ -34,4 +38,4 @@ def play(
     from sfo.play.service import Service
     from sfo.play.shown import find_models
 
-    serve(Service(find_models(models)), host, port, browser=browser)
+    serve(Service(find_models(models, data)), host, port, browser=browser)

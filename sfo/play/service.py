@@ -138,6 +138,7 @@ class Service:
             times=list(shape.times),
             names=list(shape.names),
             inputs=channels,
+            evolves=shape.inputs[0] in shape.names,
             ranges=source.ranges(),
             samples=source.samples,
             truth=source.kind,

@@ -1,5 +1,6 @@
 """The models that the playground shows: pretrained ones by name, runs by their folders."""
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from sfo import zoo
 from sfo.data.arrays import split_by_share
 from sfo.experiments.own import load_run
 from sfo.experiments.run import predict_inputs, run_arrays
-from sfo.play.sources import Nothing, Solver, Source, Stored
+from sfo.play.sources import Nothing, Solver, Source, Stored, points
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
@@ -70,11 +71,15 @@ class Shown:
         return self.load()
 
 
-def find_models(targets: Sequence[str]) -> dict[str, Shown]:
+def find_models(
+    targets: Sequence[str], data: str | os.PathLike[str] | None = None
+) -> dict[str, Shown]:
     """Models by name: those asked for, or all pretrained ones.
 
     Args:
         targets: Names of pretrained models, folders of runs, and folders that hold such.
+        data: File with the data of those runs that were trained on arrays of the user's own;
+            None: the file that each was trained on.
     """
     known = zoo.names()
     found: list[Shown] = []
@@ -83,12 +88,12 @@ def find_models(targets: Sequence[str]) -> dict[str, Shown]:
         if target in known:
             found.append(_pretrained(target))
         elif (path / "experiment.json").exists():
-            found.append(_run(path))
+            found.append(_run(path, data))
         elif path.is_dir():
             inside = sorted(p.parent for p in path.glob("*/record.json"))
             if not inside:
                 raise ValueError(f"{path} is not a finished run, and holds none.")
-            found += [_run(folder) for folder in inside]
+            found += [_run(folder, data) for folder in inside]
         else:
             names = ", ".join(known) or "none is installed"
             raise ValueError(
@@ -124,7 +129,7 @@ def _pretrained(name: str) -> Shown:
     return Shown(name, title, data, BENCHMARKS[data].title, load)
 
 
-def _run(path: Path) -> Shown:
+def _run(path: Path, file: str | os.PathLike[str] | None = None) -> Shown:
     experiment = RunFolder(path).experiment()
     data, what = experiment.data, experiment.model
     own = data.arrays is not None
@@ -135,7 +140,9 @@ def _run(path: Path) -> Shown:
     def load() -> Parts:
         run = load_run(path)
         source = (
-            _stored(path, experiment, run.shape) if own else solver_source(experiment, run.shape)
+            _stored(path, experiment, run.shape, file)
+            if own
+            else solver_source(experiment, run.shape)
         )
         words = (
             f"{run.record.epochs} epochs, seed {experiment.seed}. "
@@ -143,6 +150,9 @@ def _run(path: Path) -> Shown:
         )
         return Parts(run.model.eval(), run.shape, source, words)
 
+    if own and file is not None:
+        # A file that is not the run's is refused now, not when somebody looks at the run.
+        run_arrays(RunFolder(path), experiment, file)
     return Shown(name, label, data.benchmark, title, load)
 
 
@@ -151,18 +161,40 @@ def solver_source(experiment: Experiment, shape: DataShape) -> Source:
     data = experiment.data
     benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
     scale = benchmark.scale(data.scale)
-    return (
-        Solver(benchmark, scale, shape) if Solver.fits(benchmark, scale, shape) else Nothing(shape)
+    if Solver.fits(benchmark, scale, shape):
+        return Solver(benchmark, scale, shape)
+    why = (
+        f"There is no truth to compare with: the points of the model, {points(shape.grid)}, are "
+        f"not among those of the solver of {benchmark.title}, {points(benchmark.grid(scale))}."
     )
+    return Nothing(shape, why)
 
 
-def _stored(path: Path, experiment: Experiment, shape: DataShape) -> Source:
-    """The data of the user's own, if they still are where they were."""
+def _stored(
+    path: Path, experiment: Experiment, shape: DataShape, file: str | os.PathLike[str] | None
+) -> Source:
+    """The data of the user's own, if they still are where they were or are said to be.
+
+    A file that was named and is not the run's is refused; without one, the page says why there
+    is no truth.
+    """
     assert experiment.data.arrays is not None
     try:
-        arrays = run_arrays(RunFolder(path), experiment)
+        arrays = run_arrays(RunFolder(path), experiment, file)
     except (ValueError, OSError):
-        return Nothing(shape)
+        if file is not None:
+            raise
+        where = RunFolder(path).sources().get("data")
+        gone = (
+            f"its data, {Path(where).name}, are no longer where they were"
+            if where
+            else "it was trained on arrays in memory, which its folder does not hold"
+        )
+        why = (
+            f"There is no truth to compare with: {gone}. Save the arrays with np.savez('mine.npz', "
+            f"a=a, u=u) and start `sfo play {path} --data mine.npz`."
+        )
+        return Nothing(shape, why)
     assert arrays is not None
     ids = split_by_share(len(arrays), experiment.data.arrays.validation).test
     return Stored(arrays, ids, shape)

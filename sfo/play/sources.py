@@ -195,10 +195,19 @@ class Stored(Source):
 
 
 class Nothing(Source):
-    """No solver and no data: the one sample is zero, others are drawn, and there is no truth."""
+    """No solver and no data: the one sample is zero, others are drawn, and there is no truth.
+
+    Args:
+        shape: Shape of the data that the model was trained on.
+        why: Why there is no truth, in a sentence, and what would give one.
+    """
 
     kind = "none"
     samples = 1
+
+    def __init__(self, shape: DataShape, why: str) -> None:
+        super().__init__(shape)
+        self.why = why
 
     def sample(self, seed: int) -> Tensor:
         return torch.zeros(self.shape.in_channels, *self.fine.shape, dtype=torch.float64)
@@ -207,7 +216,7 @@ class Nothing(Source):
         return [(-1.0, 1.0)] * self.shape.in_channels
 
     def truth(self, case: Case) -> Truth:
-        return Truth(None, None, "none: the run's data are not here, and it has no solver")
+        return Truth(None, None, self.why)
 
 
 def points(grid: Grid) -> str:

@@ -12,6 +12,7 @@ from sfo.evaluation.errors import ErrorSums
 from sfo.evaluation.metrics import per_time, relative_l2
 from sfo.play.app import STATIC
 from sfo.play.cases import Case
+from sfo.play.shown import find_models
 
 CHROMIUM = shutil.which("chromium")
 OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -306,3 +307,51 @@ def test_the_model_chosen_last_is_shown_even_if_another_answers_later(open_page)
     settled(page)
     assert page.input_value("#data") == "allen_cahn"
     assert "m=waves" in page.evaluate("location.hash")
+
+
+@pytest.fixture(scope="module")
+def in_memory(tmp_path_factory):
+    """A steady run on arrays in memory, whose folder does not hold them; and the arrays."""
+    place = tmp_path_factory.mktemp("memory")
+    a = np.random.default_rng(0).normal(size=(20, 1, 16, 16)).astype("float32")
+    settings = dict(hidden_channels=8, n_modes=4, n_layers=1)
+    sfo.fit(a, a**2, epochs=1, settings=settings, out=place / "run")
+    np.savez(place / "mine.npz", a=a, u=a**2)
+    return place / "run", place / "mine.npz"
+
+
+def test_a_run_without_data_says_so_in_full(open_page, service, in_memory, monkeypatch):
+    """No empty panels, no title of an initial state, and the way to a truth, uncut."""
+    folder, file = in_memory
+    models = {**find_models([str(folder)]), "given": find_models([str(folder)], file)["run"]}
+    monkeypatch.setattr(service, "models", {**service.models, **models})
+    page = open_page("#m=run")
+    assert page.inner_text("#state-title") == "Input: a"
+    assert "trained on arrays in memory" in page.inner_text("#message")
+    assert f"sfo play {folder} --data mine.npz" in page.inner_text("#message")
+    assert page.is_hidden("#truth")
+    assert page.is_hidden("#difference")
+    assert page.inner_text("#error") == "–"
+    page.select_option("#model", "given")
+    settled(page)
+    assert page.is_visible("#truth")
+    assert number(page, "error") > 0
+    assert page.inner_text("#message") == ""
+    assert open_page("#m=waves").inner_text("#state-title") == "Initial state: u"
+
+
+@pytest.mark.slow
+def test_no_caption_is_cut(open_page):
+    """It ended in an ellipsis at 1400 points where a drawn state has a nearest stored sample."""
+    page = open_page("#m=mine")
+    drag(page, [(0.2, 0.5), (0.5, 0.9)])
+    assert page.is_visible("#curve-words:has-text('the nearest one')")
+    page = open_page("#m=water&s=2")
+    page.evaluate("document.getElementById('truth-words').textContent = 'many words '.repeat(12)")
+    cut = page.evaluate(
+        "[...document.querySelectorAll('figcaption, p, dd, h2')].filter((e) => "
+        "e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText)"
+    )
+    assert cut == []
+    tops = [page.locator(f"#{name}").bounding_box()["y"] for name in ("truth", "operator")]
+    assert tops[0] == tops[1]

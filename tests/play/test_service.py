@@ -204,3 +204,11 @@ def test_a_pretrained_model_is_near_the_solver_on_a_state_of_no_training_set():
         )
         assert float((guess - truth).norm() / truth.norm()) < 0.02
     assert set(find_models([])) >= {"allen_cahn"}
+
+
+def test_a_file_that_is_not_the_runs_is_refused_at_once(own_run, tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.ones((20, 1, 32), "f4"), u=np.ones((20, 2, 32), "f4"))
+    with pytest.raises(ValueError, match="data"):
+        find_models([str(own_run)], tmp_path / "other.npz")
+    with pytest.raises(ValueError, match="gone"):
+        find_models([str(own_run)], tmp_path / "nowhere.npz")

@@ -5,7 +5,7 @@ import { colour, drawLines, extent, prepare, short } from "./canvas.js";
 import { errorScale, paint } from "./colours.js";
 
 const byId = (id) => document.getElementById(id);
-const STYLES = ["accent", "second", "quiet", "text"];
+const STYLES = ["accent", "second", "third", "text"];
 let shown = null;
 
 /** Fetch the kernels of a model and draw them; a model without modes says so. */
@@ -59,19 +59,36 @@ export function drawKernels() {
   byId("sizes").setAttribute("aria-label", `Sizes of ${sizes.length} coefficients of layer ${layer + 1}, the largest ${short(Math.max(...sizes))}`);
 }
 
+const SMALL = 0.01;
+
+/** Half the side of the smallest square around offset 0 outside of which all kernels are small. */
+function reach(rows, [X, Y]) {
+  const [cx, cy] = [Math.floor(X / 2), Math.floor(Y / 2)];
+  let far = 4;
+  for (const row of rows) {
+    const least = SMALL * row.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    row.forEach((value, i) => {
+      if (Math.abs(value) > least) far = Math.max(far, Math.abs(Math.floor(i / Y) - cx), Math.abs((i % Y) - cy));
+    });
+  }
+  return Math.min(far, cx, cy, X - 1 - cx, Y - 1 - cy);
+}
+
 function drawImages(canvas, rows, names, [X, Y]) {
+  const far = reach(rows, [X, Y]);
+  const [left, low, shown] = [Math.floor(X / 2) - far, Math.floor(Y / 2) - far, 2 * far + 1];
   const across = canvas.clientWidth < 420 ? 2 : 4;
   const gap = 10;
   const side = Math.floor((canvas.clientWidth - gap * (across - 1)) / across);
   const { context } = prepare(canvas, Math.ceil(rows.length / across) * (side + 26));
   rows.forEach((row, p) => {
-    const image = paint(X, Y, (c, r) => row[c * Y + (Y - 1 - r)], errorScale(row));
+    const image = paint(shown, shown, (c, r) => row[(left + c) * Y + low + shown - 1 - r], errorScale(row));
     const small = document.createElement("canvas");
-    [small.width, small.height] = [X, Y];
+    [small.width, small.height] = [shown, shown];
     small.getContext("2d").putImageData(image, 0, 0);
     const [x, y] = [(p % across) * (side + gap), Math.floor(p / across) * (side + 26)];
     context.imageSmoothingEnabled = false;
     context.drawImage(small, x, y + 18, side, side);
-    context.fillText(names[p], x, y + 12);
+    context.fillText(`${names[p]}, ±${far} points`, x, y + 12);
   });
 }

@@ -110,7 +110,7 @@ async function refresh(keepSample = false) {
     say(about.truth === "solver" ? "Solving …" : "");
     results.truth = await ask("solve", signal);
     if (mine !== round) return;
-    say(outside() || notice, Boolean(notice));
+    say(notice || (results.truth.meta.shape ? outside() : results.truth.meta.words), Boolean(notice));
     notice = "";
     showNumbers();
     redraw();
@@ -166,9 +166,10 @@ function showNumbers() {
   put("ratio", solver && operator ? `${short(Number((solver / operator).toPrecision(2)))} ×` : "–", solver / operator);
   byId("truth-title").textContent = about.truth === "solver" ? "Solver" : "Truth";
   byId("minus").textContent = about.truth === "solver" ? "solver" : "truth";
-  const words = truth?.meta.words ?? "";
-  byId("truth-words").textContent = words.replace(/^solver /, "");
-  byId("truth-words").title = words;
+  byId("truth-words").textContent = truth?.meta.shape ? truth.meta.words.replace(/^solver /, "") : "";
+  byId("curve-title").textContent = about.times.length > 1 ? "At the chosen time" : "Solution";
+  byId("curve-words").textContent = about.times.length > 1 ? "" : byId("truth-words").textContent;
+  byId("truth-box").hidden = byId("difference-box").hidden = about.truth === "none";
 }
 
 function showErrorNow() {
@@ -274,7 +275,7 @@ function setUp(entry, last) {
   byId("brush-row").hidden = about.state_shape.length !== 3;
   byId("state").setAttribute("aria-disabled", String(!can));
   const plane = about.state_shape.length === 3;
-  byId("state-title").textContent = `Initial state: ${about.inputs[0]}`;
+  byId("state-title").textContent = `${about.evolves ? "Initial state" : "Input"}: ${about.inputs[0]}`;
   byId("hint").textContent = !can
     ? about.why_not ?? "Choose a sample."
     : plane
