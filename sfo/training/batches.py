@@ -52,6 +52,35 @@ def batch_shards(
     ]
 
 
+def micro_batches(shard: BatchShard, most: int | None, processes: int = 1) -> list[BatchShard]:
+    """A share of a batch in parts, whose weighted means add up to that of the share.
+
+    All processes have equally many, because sharded ones need each other in all of them; who has
+    fewer samples takes one of them again, with the weight 0.
+
+    Args:
+        shard: A process' share of a batch.
+        most: Samples of a part at most; None: all in one.
+        processes: Number of processes.
+
+    Example:
+        >>> whole = BatchShard(torch.arange(5), 5, 1.0)
+        >>> [(part.rows.tolist(), part.weight) for part in micro_batches(whole, 2)]
+        [([0, 1], 0.4), ([2, 3], 0.4), ([4], 0.2)]
+    """
+    if most is None:
+        return [shard]
+    largest = -(-shard.size // processes)
+    parts = -(-largest // most)
+    rows = shard.rows if shard.weight else shard.rows[:0]
+    return [
+        BatchShard(part, shard.size, len(part) * processes / shard.size)
+        if len(part)
+        else BatchShard(shard.rows[:1], shard.size, 0.0)
+        for part in rows.tensor_split(parts)
+    ]
+
+
 def fetch(
     pairs: Pairs, chosen: Sequence[BatchShard], workers: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:

@@ -158,6 +158,9 @@ class TrainConfig(Config):
     Args:
         epochs: Passes over the training samples.
         batch_size: Samples per step, over all processes.
+        micro_batch: Samples that a process passes through the model at a time; gradients are
+            summed until the batch is through, so that a step is that of the whole batch but for
+            rounding and for norms over the batch, and takes less memory. None: all of them.
         optimizer: The optimizer: "adam", "adamw", or "muon", which takes orthogonal steps for
             matrices and AdamW's for all other parameters.
         learning_rate: The (largest) learning rate.
@@ -189,6 +192,7 @@ class TrainConfig(Config):
 
     epochs: Positive = 500
     batch_size: Positive = 50
+    micro_batch: Positive | None = None
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
     learning_rate: Rate = 1e-3
     weight_decay: Weight = 0.0
@@ -208,6 +212,14 @@ class TrainConfig(Config):
     checkpoint_every: Positive | None = None
     keep_last: Positive = 2
     validate_every: Positive = 1
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, dump: Any) -> dict[str, Any]:
+        # What was written before there was this stays the same to the byte.
+        entries = dump(self)
+        if self.micro_batch is None:
+            entries.pop("micro_batch", None)
+        return entries
 
 
 class Experiment(Config):

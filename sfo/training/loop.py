@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from sfo.data.pairs import Pairs
 from sfo.registry import BENCHMARKS
 from sfo.training import checkpoint
-from sfo.training.batches import BatchShard, batch_shards, fetch
+from sfo.training.batches import BatchShard, batch_shards, fetch, micro_batches
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 from sfo.training.loggers import Loggers
@@ -143,9 +144,11 @@ class Loop:
             rank=self.fabric.global_rank,
             processes=self.fabric.world_size,
         )[first:]
-        fetched = fetch(self.train, batches, self.config.loader_workers)
-        for shard, (a, u) in zip(batches, fetched, strict=True):
-            loss, signals = self._train_step(self._here(a), self._here(u), shard)
+        most, processes = self.config.micro_batch, self.fabric.world_size
+        parts = [micro_batches(shard, most, processes) for shard in batches]
+        fetched = fetch(self.train, [p for step in parts for p in step], self.config.loader_workers)
+        for shard, step in zip(batches, parts, strict=True):
+            loss, signals = self._train_step(step, fetched)
             seen += shard.size
             seconds = time.perf_counter() - begin
             better, is_last = False, self.step % self.steps_per_epoch == 0
@@ -162,31 +165,42 @@ class Loop:
     def _here(self, values: Tensor) -> Tensor:
         return values.to(self.fabric.device)
 
-    def _train_step(self, a: Tensor, u: Tensor, shard: BatchShard) -> tuple[float, Tensor]:
+    def _train_step(
+        self, parts: Sequence[BatchShard], fetched: Iterator[tuple[Tensor, Tensor]]
+    ) -> tuple[float, Tensor]:
         """One step; the loss of the batch, and the signals that the processes have received."""
         rate = learning_rate(self.config, self.step, self.steps_per_epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
-        prediction = self.model(a)
-        errors = LOSSES[self.config.loss](prediction, u)
-        self.fabric.backward((errors.mean() + self._further(a, prediction)) * shard.weight)
+        mine, size = 0.0, parts[0].size
+        for part in parts:
+            a, u = map(self._here, next(fetched))
+            # Processes exchange the sum of their gradients, once.
+            is_alone = part is parts[-1] or self.fabric.world_size == 1
+            with nullcontext() if is_alone else self.fabric.no_backward_sync(self.model):
+                prediction = self.model(a)
+                errors = LOSSES[self.config.loss](prediction, u)
+                loss = errors.mean() + self._further(a, prediction)
+                self.fabric.backward(loss * part.weight)
+            mine += float(errors.detach().sum()) if part.weight else 0.0
+            # Before the next part is passed through.
+            del a, u, prediction, errors, loss
         if self.config.clip is not None:
             self.fabric.clip_gradients(
                 self.model, self.optimizer, max_norm=self.config.clip, error_if_nonfinite=False
             )
         # The one exchange a step besides the gradients'. It comes before the update, so that
         # weights are never changed by a loss that is not a number.
-        mine = float(errors.detach().sum()) if shard.weight else 0.0
         sums, signals = gather(self.fabric, mine, self.stop.received).unbind(1)
         total = float(sums.sum())
-        self._check(total / shard.size, rate)
+        self._check(total / size, rate)
         self.optimizer.step()
         if self.ema is not None:
             self.ema.update_parameters(self.module)
         self.step += 1
         self.loss_sum += total
-        return total / shard.size, signals
+        return total / size, signals
 
     def _further(self, a: Tensor, prediction: Tensor) -> Tensor | float:
         """What is minimised beside the error: the equation's residual, and a model's own terms."""
@@ -254,7 +268,7 @@ class Loop:
         total = 0.0
         share_buffers(self.fabric, model)
         model.eval()
-        for batch in rows.split(self.config.batch_size):
+        for batch in rows.split(self.config.micro_batch or self.config.batch_size):
             chosen = batch.clamp(max=n - 1)
             a, u = self._here(self.validation.a[chosen]), self._here(self.validation.u[chosen])
             with precision.forward_context():
