@@ -184,7 +184,8 @@ def predict(model: nn.Module, a: Field, batch_size: int = EVALUATION_BATCH) -> F
 
 
 def _cost(trained: Run, test: Pairs, memory: bool) -> dict[str, Any]:
-    batch = min(trained.experiment.train.batch_size, len(test))
+    train = trained.experiment.train
+    batch = min(train.micro_batch or train.batch_size, len(test))
     a, u = test.a[:batch], test.u[:batch]
     measured = asdict(measure_cost(trained.model, a, u, memory=memory))
     timing = trained.folder / "timing.jsonl"

@@ -11,6 +11,7 @@ from sfo.training import checkpoint
 from sfo.training.batches import batch_shards, micro_batches
 from sfo.training.config import Experiment, TrainConfig
 from sfo.training.fit import fit
+from sfo.training.loop import Loop
 
 
 def weights(folder):
@@ -32,6 +33,39 @@ def test_the_parts_of_all_processes_weigh_each_sample_the_same(most, processes):
         mean = sum(p.weight * values[p.rows].mean() for some in parts for p in some) / processes
         rows = torch.cat([shard.rows for shard in batch if shard.weight])
         torch.testing.assert_close(mean, values[rows].mean())
+
+
+@pytest.mark.parametrize(
+    ("precision", "rounding"),
+    [
+        ("64-true", 1e-14),
+        ("32-true", 1e-6),
+        ("16-mixed", 1e-2),  # A CPU takes bfloat16.
+        ("bf16-mixed", 1e-2),
+        ("16-true", 2e-3),
+        ("bf16-true", 1e-2),
+    ],
+)
+def test_a_step_in_parts_has_the_loss_and_the_gradient_of_the_batch(
+    precision, rounding, tmp_path, monkeypatch
+):
+    """One batch of all 20 samples, in one part and in parts of 3, 3, 3, 3, 3, 3 and 2."""
+    save, gradients, losses = Loop.save, [], []
+
+    def keep(loop, best=False):
+        parts = [p.grad for p in loop.module.parameters()]
+        real = [torch.view_as_real(p) if p.is_complex() else p for p in parts]
+        gradients.append(torch.cat([p.flatten().double() for p in real]))
+        save(loop, best)
+
+    monkeypatch.setattr(Loop, "save", keep)
+    for most in (None, 3):
+        experiment = small(epochs=1, batch_size=20, precision=precision, micro_batch=most)
+        losses.append(fit(experiment, tmp_path / str(most)).history[0]["loss"])
+    whole, parts = gradients
+    assert torch.dist(whole, parts) <= rounding * whole.norm()
+    # Errors are float32 in every precision.
+    assert losses[1] == pytest.approx(losses[0], rel=max(rounding, 1e-6))
 
 
 def test_a_run_in_parts_is_that_of_whole_batches_but_for_rounding(tmp_path):
