@@ -1,9 +1,11 @@
-"""Modules, functions and argument lists stay short enough to read at a glance."""
+"""Modules and functions stay short enough to read at a glance; colours have one home."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
+from matplotlib import colormaps
 
 import sfo
 
@@ -52,3 +54,30 @@ def test_a_module_can_be_read_at_a_glance(module):
         if function.name in MANY_ARGUMENTS.get(module, set()) | {"recommended"}:
             continue
         assert count <= MOST_ARGUMENTS, f"{where} has {count} arguments; group them"
+
+
+def colours_named(tree):
+    """Strings that are a colour or a colour map, wherever they stand, and those given as one."""
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(node, ast.keyword) and re.search("colou?r|cmap", node.arg or ""):
+            given = node.value
+            if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                yield given.lineno, given.value
+        elif isinstance(text, str) and (
+            re.fullmatch(r"#[0-9a-fA-F]{3,8}|C\d?|tab:\w+", text) or text in colormaps
+        ):
+            yield node.lineno, text
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_colours_are_chosen_in_one_place(module):
+    if module != "plot/colours.py":
+        found = list(colours_named(ast.parse((ROOT / module).read_text(encoding="utf-8"))))
+        assert found == [], f"{module} chooses colours; take them from sfo/plot/colours.py"
+
+
+def test_a_colour_is_recognised():
+    text = 'a.plot(x, color="0.8"); b = ["C0", f"C{k}", "viridis", "#0b6e99"]; c = dict(cmap=None)'
+    found = {name for _, name in colours_named(ast.parse(text))}
+    assert found == {"0.8", "C0", "C", "viridis", "#0b6e99"}

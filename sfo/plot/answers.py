@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sfo.grid import Grid
+from sfo.plot.colours import FieldColours
 
 
 def answer_figure(
@@ -56,7 +57,6 @@ def answer_figure(
 def _draw(
     panel: Any, frames: np.ndarray, title: str, grid: Grid, times: Sequence[float] = (0.0,)
 ) -> None:
-
     if grid.n_dim == 1 and len(frames) == 1:
         n = frames.shape[-1]
         panel.plot(np.linspace(grid.lower[0], grid.upper[0], n, endpoint=False), frames[0])
@@ -71,7 +71,8 @@ def _draw(
             if grid.n_dim == 1
             else (lower[-1], upper[-1], lower[-2], upper[-2])
         )
-        image = panel.imshow(plane, origin="lower", aspect="auto", extent=extent)
-        panel.figure.colorbar(image, ax=panel)
+        colours = FieldColours.of(plane)
+        colours.draw_evenly(panel, plane, extent, aspect="auto")
+        colours.add_bar(panel.figure, panel)
         panel.set(xlabel="x" if grid.n_dim == 1 else "y", ylabel="t" if grid.n_dim == 1 else "x")
     panel.set_title(title, fontsize="medium")

@@ -5,6 +5,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from sfo.plot.colours import COLOURS
+
 
 def training_curves(histories: Mapping[str, list[dict[str, Any]]]) -> Figure:
     """Training and validation error against the epoch, one colour per run.
@@ -19,7 +21,7 @@ def training_curves(histories: Mapping[str, list[dict[str, Any]]]) -> Figure:
     figure = Figure(figsize=(7.5, 3.8), layout="constrained")
     axes = figure.subplots()
     for number, (label, rows) in enumerate(histories.items()):
-        colour = f"C{number}"
+        colour = COLOURS[number % len(COLOURS)]
         epochs = [row["epoch"] + 1 for row in rows]
         loss = [100 * row["loss"] for row in rows]
         axes.plot(epochs, loss, color=colour, lw=0.9, alpha=0.6, ls="--")

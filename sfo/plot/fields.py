@@ -2,16 +2,13 @@
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -20,9 +17,8 @@ from sfo.data.pairs import Pairs
 from sfo.data.trajectories import Trajectories
 from sfo.files import save_figure
 from sfo.grid import Grid
+from sfo.plot.colours import EARLY_TO_LATE, FieldColours
 from sfo.registry import BENCHMARKS
-
-SIGNED, POSITIVE = "RdBu_r", "viridis"
 
 
 def picture(data: Trajectories | Pairs, samples: int = 6, title: str | None = None) -> Figure:
@@ -125,11 +121,11 @@ def _draw_space_time(figure: Figure, panels: np.ndarray, data: Trajectories, cha
     x = data.grid.coordinates()[0].numpy() / unit
     # What changes fast does so at the begin.
     shown = sorted({0, len(times) // 10, len(times) - 1})
-    colours = _Colours.of(values)
+    colours = FieldColours.of(values)
     for column, (field, sample) in enumerate(zip(values.numpy(), data.ids, strict=True)):
         colours.draw(images[column], edges, t, field)
         images[column].set_title(f"sample {sample}", fontsize="medium")
-        for i, shade in zip(shown, ("0.7", "tab:blue", "black"), strict=False):
+        for i, shade in zip(shown, EARLY_TO_LATE, strict=False):
             label = f"t = {times[i]:.3g}"
             profiles[column].plot(x, field[i], color=shade, lw=0.9, label=label)
         profiles[column].set_xlabel(f"x{suffix}")
@@ -153,7 +149,7 @@ def _frames(data: Trajectories) -> Figure:
     for name, titles, fields in blocks:
         block = panels[:, left : left + len(titles)]
         left += len(titles)
-        colours = _Colours.of(fields)
+        colours = FieldColours.of(fields)
         for (row, column), axes in np.ndenumerate(block):
             colours.draw(axes, x, y, fields[row, column].numpy().T)
             axes.set_aspect("equal")
@@ -220,54 +216,3 @@ def _between(first: float, x: np.ndarray, last: float) -> np.ndarray:
     if len(x) == 1 and first == last:
         first, last = first - 0.5, last + 0.5
     return np.concatenate([[first], (x[1:] + x[:-1]) / 2, [last]])
-
-
-@dataclass(frozen=True)
-class _Colours:
-    """The colour scale of a field, the same for all samples and times."""
-
-    norm: Normalize
-    cmap: str
-    extend: Literal["neither", "min", "max", "both"]
-
-    @classmethod
-    def of(cls, fields: Tensor) -> "_Colours":
-        """Symmetric about 0 for fields of either sign, else from the lowest to the highest value.
-
-        A few peaks shall not make all else pale: if the range would shrink by a fifth without
-        the outermost 0.2 % of the values, it does.
-        """
-        values = fields[fields.isfinite()].double().numpy()
-        if not len(values):
-            return cls(Normalize(0, 1), POSITIVE, "neither")
-        low, high = values.min(), values.max()
-        inner = np.quantile(values, [0.002, 0.998])
-        if np.ptp(inner) < 0.8 * (high - low):
-            low, high = inner
-        signed = low < 0
-        if signed:
-            low, high = -max(-low, high), max(-low, high)
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        below, above = values.min() < low, values.max() > high
-        extend: Literal["neither", "min", "max", "both"] = "neither"
-        if below or above:
-            extend = "both" if below and above else "min" if below else "max"
-        return cls(Normalize(low, high), SIGNED if signed else POSITIVE, extend)
-
-    def draw(self, axes: Axes, x: np.ndarray, y: np.ndarray, field: np.ndarray) -> None:
-        """An image `(y, x)` whose pixels have the edges x and y."""
-        axes.pcolormesh(x, y, field, norm=self.norm, cmap=self.cmap, rasterized=True)
-
-    def add_bar(self, figure: Figure, panels: np.ndarray, label: str, **where: Any) -> None:
-        """The colour bar of some panels."""
-        bar = figure.colorbar(
-            ScalarMappable(self.norm, self.cmap),
-            ax=panels.ravel().tolist(),
-            label=label,
-            extend=self.extend,
-            pad=0.02,
-            **where,
-        )
-        bar.ax.tick_params(labelsize="x-small")
-        bar.ax.locator_params(nbins=5)

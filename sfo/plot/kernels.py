@@ -9,6 +9,7 @@ from torch import Tensor
 
 from sfo.models.kernel import SpectralKernel
 from sfo.models.sfo import SFO
+from sfo.plot.colours import GUIDE, MEAN, FieldColours
 from sfo.registry import BASES
 
 
@@ -23,7 +24,7 @@ def modes(n: int = 256, n_modes: int = 6, basis: str = "usb") -> Figure:
     axes = figure.subplots()
     for row, mode in enumerate(phi):
         axes.plot(range(1, n + 1), mode, label=f"φ$_{{{row + 1}}}$", lw=1.4)
-    axes.axhline(0, color="0.8", lw=0.8, zorder=0)
+    axes.axhline(0, color=GUIDE, lw=0.8, zorder=0)
     axes.set(xscale="log", xlabel="grid point", ylabel="φ", title=f"{basis} modes, n = {n}")
     axes.legend(ncols=min(n_modes, 10), fontsize="small", frameon=False)
     return figure
@@ -64,13 +65,12 @@ def _draw_kernel(axes: Axes, kappa: Tensor) -> None:
     if kappa.ndim == 1:
         offset = torch.arange(len(kappa)) - len(kappa) // 2
         axes.plot(offset.numpy(), kappa.numpy(), lw=1.2)
-        axes.axhline(0, color="0.8", lw=0.8, zorder=0)
+        axes.axhline(0, color=GUIDE, lw=0.8, zorder=0)
         axes.set_xlabel("offset x − x'")
         return
-    top = float(kappa.abs().max()) or 1.0
     rows, columns = kappa.shape
     extent = (-columns // 2, columns // 2, -rows // 2, rows // 2)
-    axes.imshow(kappa.numpy(), cmap="RdBu_r", vmin=-top, vmax=top, origin="lower", extent=extent)
+    FieldColours.of_difference(kappa).draw_evenly(axes, kappa.numpy(), extent)
 
 
 def coefficients(model: SFO) -> Figure:
@@ -86,7 +86,7 @@ def coefficients(model: SFO) -> Figure:
     axes = figure.subplots()
     for number, row in enumerate(norms, start=1):
         axes.plot(index, row, lw=0.9, alpha=0.6, label=f"layer {number}")
-    axes.plot(index, norms.mean(0), color="black", lw=1.8, label="mean")
+    axes.plot(index, norms.mean(0), color=MEAN, lw=1.8, label="mean")
     axes.set(xlabel="mode index l", ylabel="‖Θ$_l$‖$_F$", ylim=(0, None))
     axes.legend(fontsize="small", frameon=False)
     return figure

@@ -1,18 +1,16 @@
 """What the figures of studies have in common: panels, legends, curves and logarithmic axes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from sfo.plot.colours import COLOURS
 from sfo.titles import title
 
-COLOURS = (*(f"C{k}" for k in range(10)), "black")
-PAPER: dict[str, Any] = dict(color="0.55", label="paper")
-"""The paper's numbers, in every figure."""
 MARKERS = "osD^vP*Xph<"
 
 
@@ -70,7 +68,8 @@ def draw_error_bars(axes: Axes, points: Sequence[tuple[Interval, int]]) -> None:
     means = [interval.mean for interval, _ in points]
     widths = [interval.half_width or 0 for interval, _ in points]
     heights = [y for _, y in points]
-    axes.errorbar(means, heights, xerr=widths, fmt="o", ms=5, capsize=2, color="C0", label="here")
+    style = dict(fmt="o", ms=5, capsize=2, color=COLOURS[0], label="here")
+    axes.errorbar(means, heights, xerr=widths, **style)  # type: ignore[arg-type]
 
 
 def log_axes(axes: Axes, which: str) -> None:

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from sfo.data.pairs import Pairs
+from sfo.plot.colours import FieldColours
 
 
 def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float]) -> Figure:
@@ -34,27 +35,18 @@ def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float])
     for line, (title, row) in zip(panels, rows.items(), strict=True):
         truth = _plane(pairs, pairs.trajectory()[row])
         guess = _plane(pairs, pairs.trajectory(prediction)[row])
-        low, high, colours = _range(truth)
         difference = guess - truth
-        off = float(np.abs(difference).max()) or 1.0
         if pairs.grid.n_dim == 1 and pairs.n_times == 1:
             _draw_lines(line, pairs, title, truth[0], guess[0], int(row), errors[row])
             continue
-        for axes, name, values, limits, cmap in (
-            (line[0], f"{title}: sample {pairs.ids[row]}", truth, (low, high), colours),
-            (line[1], f"prediction ({100 * errors[row]:.3g} %)", guess, (low, high), colours),
-            (line[2], "error", difference, (-off, off), "RdBu_r"),
+        colours = FieldColours.of(truth)
+        for axes, name, values, scale in (
+            (line[0], f"{title}: sample {pairs.ids[row]}", truth, colours),
+            (line[1], f"prediction ({100 * errors[row]:.3g} %)", guess, colours),
+            (line[2], "error", difference, FieldColours.of_difference(difference)),
         ):
-            image = axes.imshow(
-                values,
-                origin="lower",
-                aspect="auto",
-                extent=_extent(pairs),
-                vmin=limits[0],
-                vmax=limits[1],
-                cmap=cmap,
-            )
-            figure.colorbar(image, ax=axes)
+            scale.draw_evenly(axes, values, _extent(pairs), aspect="auto")
+            scale.add_bar(figure, axes)
             axes.set_title(name, fontsize="medium")
             x, y = ("x", "t") if pairs.grid.n_dim == 1 else ("y", "x")
             axes.set(xlabel=x, ylabel=y)
@@ -103,12 +95,3 @@ def _extent(pairs: Pairs) -> tuple[float, float, float, float]:
     if pairs.grid.n_dim == 1:
         return lower[0], upper[0], pairs.times[0], pairs.times[-1]
     return lower[-1], upper[-1], lower[-2], upper[-2]
-
-
-def _range(truth: np.ndarray) -> tuple[float, float, str]:
-    """Symmetric colours for fields of both signs, one-sided ones for others."""
-    low, high = float(truth.min()), float(truth.max())
-    if low < 0 < high:
-        top = max(-low, high)
-        return -top, top, "RdBu_r"
-    return low, high if high > low else low + 1, "viridis"

@@ -5,28 +5,23 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from sfo.plot.colours import COLOURS, GUIDE, shades
 from sfo.theory.approximation import coefficients, powers
 
-INK = {
-    "usb": "#0b6e99",
-    "hankel": "#6a9f58",
-    "chebyshev": "#d1702f",
-    "fourier": "#967bb6",
-    "random": "#9a9a9a",
-}
+BASES = ("usb", "hankel", "chebyshev", "fourier", "random")
+INK = dict(zip(BASES, COLOURS, strict=False))
 
 
 def kernel_decay(roots: Sequence[float], path: Path) -> None:
     """ρᵗ against the offset: from three points to ten thousand."""
     figure, (axis,) = _figure(1, (6.2, 3.6))
     t = np.unique(np.geomspace(1, 65536, 400).astype(int)) - 1
-    for rho, ink in zip(roots, _shades(len(roots)), strict=True):
+    for rho, ink in zip(roots, shades(len(roots)), strict=True):
         axis.plot(t + 1, rho**t, color=ink, label=f"ρ = {rho:g}")
     axis.set(xscale="log", yscale="log", ylim=(1e-12, 2), xlabel="1 + t", ylabel="g[t] = ρᵗ")
     axis.legend(frameon=False)
@@ -39,9 +34,9 @@ def coefficient_decay(roots: Sequence[float], n: int, path: Path) -> None:
     size = (
         coefficients(powers(torch.tensor(roots, dtype=torch.float64), n), min(60, n)).abs().numpy()
     )
-    for row, rho, ink in zip(size, roots, _shades(len(roots)), strict=True):
+    for row, rho, ink in zip(size, roots, shades(len(roots)), strict=True):
         axis.plot(np.arange(1, len(row) + 1), row, ".-", color=ink, ms=4, label=f"ρ = {rho:g}")
-    axis.axhline(1e-16, color="0.6", lw=0.8, ls=":")
+    axis.axhline(1e-16, color=GUIDE, lw=0.8, ls=":")
     axis.set(yscale="log", ylim=(1e-18, 1e2), xlabel="mode l", ylabel=f"|⟨φₗ, ρᵗ⟩|,  N = {n:,}")
     axis.legend(frameon=False)
     _save(figure, path)
@@ -53,7 +48,7 @@ def error_against_modes(
     """One panel per root, one line per length N, the bound (1) dashed."""
     figure, axes = _figure(len(roots), (2.3 * len(roots), 3.2))
     for i, (axis, rho) in enumerate(zip(axes, roots, strict=True)):
-        for (n, errors), ink in zip(usb.items(), _shades(len(usb)), strict=True):
+        for (n, errors), ink in zip(usb.items(), shades(len(usb)), strict=True):
             axis.plot(errors[i].numpy(), color=ink, label=f"N = {n:,}")
             axis.plot(sharp[n][i].numpy(), color=ink, ls="--", lw=0.8)
         axis.set(yscale="log", ylim=(1e-16, 1e3), xlim=(0, 80), xlabel="L", title=f"ρ = {rho:g}")
@@ -97,7 +92,7 @@ def modes_against_tolerance(
         ),
     )
     for axis, (lines, title) in zip(axes, panels, strict=True):
-        for (name, errors), ink in zip(lines, _shades(len(lines)), strict=True):
+        for (name, errors), ink in zip(lines, shades(len(lines)), strict=True):
             reached = (errors[None, :] <= eps[:, None]).numpy()
             needed = np.where(reached.any(1), reached.argmax(1), np.nan)
             axis.plot(tolerances, needed, "o-", ms=3, color=ink, label=name)
@@ -131,14 +126,10 @@ def _figure(panels: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]
     axes = figure.subplots(1, panels, squeeze=False)[0]
     for k, axis in enumerate(axes):
         axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(color="0.92", lw=0.6)
+        axis.grid(alpha=0.25, lw=0.6)
         if k:
             axis.tick_params(labelleft=False)
     return figure, list(axes)
-
-
-def _shades(count: int) -> list[tuple[float, float, float, float]]:
-    return [colormaps["viridis"](x) for x in np.linspace(0.05, 0.85, count)]
 
 
 def _save(figure: Figure, path: Path) -> None:

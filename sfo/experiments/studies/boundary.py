@@ -44,7 +44,8 @@ def boundary_table(found: StudyResults) -> Table:
 
 def boundary_figure(found: StudyResults) -> "Figure | None":
     """The error on the whole grid, along its sides and within."""
-    from sfo.plot.panels import PAPER, legend, log_axes, panels
+    from sfo.plot.colours import COLOURS, PAPER
+    from sfo.plot.panels import legend, log_axes, panels
 
     rows = [
         row for row in found.rows if any(f.records for (r, _), f in found.cells.items() if r == row)
@@ -63,7 +64,7 @@ def boundary_figure(found: StudyResults) -> "Figure | None":
                 x = [j + 0.15 * (k - 0.5) for _, j in known]
                 heights = [interval.half_width or 0 for interval, _ in known]
                 means = [interval.mean for interval, _ in known]
-                style = dict(fmt="o", ms=5, color=f"C{k}", capsize=2)
+                style = dict(fmt="o", ms=5, color=COLOURS[k], capsize=2)
                 one.errorbar(x, means, heights, label=found.plain_title(column), **style)  # type: ignore[arg-type]
         one.set_ylabel("error, %")
         log_axes(one, "y")

@@ -63,7 +63,8 @@ def _decay(curve: Sequence[float]) -> list[str]:
 
 def coefficient_figure(found: StudyResults) -> "Figure | None":
     """The norm of each mode's matrix, the mean over layers."""
-    from sfo.plot.panels import PAPER, legend, panels
+    from sfo.plot.colours import COLOURS, PAPER
+    from sfo.plot.panels import legend, panels
 
     curves = {row: coefficient_curve(found.cells[row, "sfo"]) for row in found.rows}
     rows = [row for row, curve in curves.items() if curve]
@@ -72,7 +73,8 @@ def coefficient_figure(found: StudyResults) -> "Figure | None":
     figure, axes = panels(rows)
     for row, one in axes.items():
         one.plot(*zip(*paper.COEFFICIENTS[row], strict=True), ls="--", **PAPER)
-        one.plot(range(1, len(curves[row]) + 1), curves[row], "o-", ms=3, color="C0", label="here")
+        index = range(1, len(curves[row]) + 1)
+        one.plot(index, curves[row], "o-", ms=3, color=COLOURS[0], label="here")
         one.set(xlabel="mode l", ylabel="‖Θₗ‖", ylim=(0, None))
     legend(figure, axes)
     return figure

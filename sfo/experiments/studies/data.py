@@ -116,7 +116,8 @@ def law_table(found: StudyResults) -> Table:
 
 def data_figure(found: StudyResults) -> "Figure | None":
     """A panel per benchmark, a curve per model."""
-    from sfo.plot.panels import COLOURS, MARKERS, legend, log_axes, panels
+    from sfo.plot.colours import COLOURS
+    from sfo.plot.panels import MARKERS, legend, log_axes, panels
 
     drawn = {row: curve for row, curve in curves(found).items() if len(curve) > 1}
     if not drawn:

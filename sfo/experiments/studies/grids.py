@@ -125,6 +125,7 @@ def _ratio(ratio: float) -> str:
 
 def transfer_figure(found: StudyResults) -> "Figure | None":
     """Zero-shot: error against the points of a grid that the model was not trained on."""
+    from sfo.plot.colours import COLOURS, GUIDE
     from sfo.plot.panels import draw_curve, legend, log_axes, panels
 
     trained = {row: trained_points(found, row) for row in found.rows}
@@ -133,11 +134,11 @@ def transfer_figure(found: StudyResults) -> "Figure | None":
         return None
     figure, axes = panels(rows)
     for row, one in axes.items():
-        one.axvline(trained[row] or 0, color="0.8", lw=3, label="trained")
+        one.axvline(trained[row] or 0, color=GUIDE, lw=3, label="trained")
         for k, ((column, way), label) in enumerate(TRANSFERS.items()):
             curve = transfer_curve(found.cells[row, column], way)
             if curve:
-                draw_curve(one, curve, label, f"C{k}")
+                draw_curve(one, curve, label, COLOURS[k])
         one.set(xlabel="points along an axis", ylabel="error, %")
         log_axes(one, "y")
         one.set_xscale("log", base=2)

@@ -4,10 +4,9 @@ from matplotlib.figure import Figure
 
 from sfo.experiments import paper
 from sfo.experiments.study_results import StudyResults, filled_rows, intervals_of
+from sfo.plot.colours import COLOURS, PAPER
 from sfo.plot.panels import (
-    COLOURS,
     MARKERS,
-    PAPER,
     draw_error_bars,
     legend,
     log_axes,

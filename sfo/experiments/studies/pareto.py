@@ -185,7 +185,8 @@ def _named(found: StudyResults, point: Point) -> str:
 
 def pareto_figure(found: StudyResults) -> "Figure | None":
     """A panel per benchmark: every run, and each family's front as steps."""
-    from sfo.plot.panels import COLOURS, MARKERS, legend, log_axes, panels
+    from sfo.plot.colours import COLOURS
+    from sfo.plot.panels import MARKERS, legend, log_axes, panels
 
     points = {row: p for row, p in points_of(found).items() if len(p) > 1}
     if not points:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def rank_figure(found: StudyResults) -> "Figure | None":
     """Error against the number of modes, where there are two ranks or more."""
-    from sfo.plot.panels import PAPER, draw_curve, legend, log_axes, panels
+    from sfo.plot.colours import COLOURS, PAPER
+    from sfo.plot.panels import draw_curve, legend, log_axes, panels
 
     curves: dict[str, dict[int, Interval]] = {row: {} for row in found.rows}
     for (row, column), interval in intervals_of(found).items():
@@ -29,7 +30,7 @@ def rank_figure(found: StudyResults) -> "Figure | None":
     for row, one in axes.items():
         if row in paper.RANK:
             one.plot(*zip(*sorted(paper.RANK[row].items()), strict=True), ls="--", **PAPER)
-        draw_curve(one, curves[row], "here", "C0")
+        draw_curve(one, curves[row], "here", COLOURS[0])
         one.set(xlabel="modes L", ylabel="error, %")
         log_axes(one, "y")
     legend(figure, axes)
