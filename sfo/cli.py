@@ -16,7 +16,7 @@ from rich.console import Console
 import sfo
 from sfo import plugins, zoo
 from sfo.commands import data, exporting, playing, pretraining, studies, training
-from sfo.commands.help import with_resolved_defaults
+from sfo.commands.help import parsed, with_resolved_defaults
 from sfo.data.benchmarks import ScaleName
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
@@ -236,14 +236,19 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         named, arguments = plugin_options(arguments)
         plugins.load_all(named)
-        tyro.extras.subcommand_cli_from_dict(
-            {name: with_resolved_defaults(command) for name, command in COMMANDS.items()},
-            prog="sfo",
-            description="The Spectral Filtering Operator. Every command takes --plugin FILE or "
-            "MODULE, which registers models, benchmarks and bases of your own, and --debug, to see "
-            "a full traceback.",
-            args=model_settings(arguments) or ["--help"],
+        commands = {name: with_resolved_defaults(command) for name, command in COMMANDS.items()}
+        words = model_settings(arguments) or ["--help"]
+        call = parsed(
+            lambda: tyro.extras.subcommand_cli_from_dict(
+                commands,
+                prog="sfo",
+                description="The Spectral Filtering Operator. Every command takes --plugin FILE or "
+                "MODULE, which registers models, benchmarks and bases of your own, and --debug, to "
+                "see a full traceback.",
+                args=words,
+            )
         )
+        call()
         # Here, and not when the interpreter ends, whose error nobody could catch.
         sys.stdout.flush()
     except (ValueError, OSError) as error:

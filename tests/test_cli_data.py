@@ -61,6 +61,14 @@ def test_show_draws_a_benchmark_and_a_file():
         (["generate", "allen_cahn", "--samples", "0"], "`samples` must be at least 1"),
         (["generate", "allen_cahn", "--option", "gamma=1"], "Unknown option 'gamma'"),
         (["generate", "allen_cahn", "--option", "gamma"], "must be name=value"),
+        (
+            ["generate", "allen_cahn", "--option", "epsilon=abc"],
+            "`epsilon` must be a finite number",
+        ),
+        (
+            ["generate", "allen_cahn", "--option", "epsilon=inf"],
+            "`epsilon` must be a finite number",
+        ),
         (["generate", "allen_cahn", "--out", "."], "is a folder"),
         (["doctor", "nothing.h5"], "There is no file"),
         (["doctor", "."], "is a folder"),

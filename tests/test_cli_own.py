@@ -91,6 +91,35 @@ def test_predict_and_its_picture(run, tmp_path, capsys):
     assert "Sample 1 of `a` holds NaN" in refusal(f"predict {run} {tmp_path}/nan.npy", capsys)
 
 
+def test_inputs_that_no_prediction_comes_of(run, tmp_path, capsys, monkeypatch):
+    """Complex, empty, no fields, too large for the model: refused, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    a = np.load(run.parent / "burgers.npz")["a"][:2]
+    large = np.where([[[False]], [[True]]], 1e300 * a.astype(float), a)
+    for name, bad, sentence in (
+        ("complex", a + 1j, "`a` must be real, got complex"),
+        ("empty", a[:0], "The input must not be empty, got the shape (0, 1, 16)"),
+        ("whole", (10 * a).astype(int), "`a` must be floating point, got int64"),
+        ("large", large, "The prediction for sample 1 is not finite, though its input is"),
+    ):
+        np.save(f"{name}.npy", bad)
+        np.savez(f"{name}.npz", a=bad)
+        for kind in ("npy", "npz"):
+            assert sentence in refusal(f"predict {run} {name}.{kind} --out u.npy", capsys)
+    assert not (tmp_path / "u.npy").exists()
+
+
+def test_memory_is_measured_on_request_only(run, tmp_path, monkeypatch):
+    """It runs a training step in a process of its own, which takes longer than a short run."""
+    asked = []
+    monkeypatch.setattr("sfo.evaluation.cost.training_memory", lambda *a, **k: asked.append(a) or 1)
+    line = f"train --data {run.parent}/burgers.npz --model fno --model.n-modes 3 --epochs 1"
+    main(f"{line} --out {tmp_path}/without".split())
+    assert not asked
+    main(f"{line} --memory --out {tmp_path}/with".split())
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("n_dim", [1, 2, 3])
 def test_show_data_of_your_own(n_dim, tmp_path, capsys):
     """Inputs beside solutions: what is drawn is in the file."""

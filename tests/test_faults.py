@@ -105,11 +105,24 @@ def test_sizes_beyond_all_are_refused_at_once(options, sentence, capsys, monkeyp
     assert not os.path.exists("run/experiment.json")
 
 
-def test_epochs_in_letters(capsys):
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--epochs ten", "sfo: `--epochs` must be a whole number, got 'ten'."),
+        ("--samples 1.5", "sfo: `--samples` must be a whole number, got '1.5'."),
+        ("--learning-rate fast", "sfo: `--learning-rate` must be a number, got 'fast'."),
+    ],
+)
+def test_numbers_in_letters(options, sentence, capsys):
+    """In place of the parser's box of a dozen lines."""
+    assert refusal(f"{TRAIN} {options}", capsys) == sentence
+
+
+def test_other_boxes_of_the_parser_are_printed(capsys):
     with pytest.raises(SystemExit) as stop:
-        main(f"{TRAIN} --epochs ten".split())
+        main(f"{TRAIN} --epcohs 3".split())
     assert stop.value.code == 2
-    assert "ten" in capsys.readouterr().err
+    assert "Perhaps you meant" in capsys.readouterr().err
 
 
 def test_a_peer_that_is_not_installed(capsys, monkeypatch):

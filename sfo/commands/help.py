@@ -1,8 +1,11 @@
-"""What `--help` prints: for an option that is left out, the value that it then has."""
+"""What `--help` prints, and what is said of words that an option does not take."""
 
+import contextlib
 import functools
 import inspect
+import io
 import re
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -36,7 +39,11 @@ def value_if_left_out(text: str) -> str | None:
 
 
 def with_resolved_defaults(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same command, whose help has a value in words wherever the default is None."""
+    """A function of the command's options that returns the call to make.
+
+    Its help has a value in words wherever the default is None. The call is made by whoever has
+    parsed the options, so that an error of parsing can be told from one of the command.
+    """
     texts = argument_texts(command.__doc__)
     signature = inspect.signature(command)
 
@@ -51,10 +58,48 @@ def with_resolved_defaults(command: Callable[..., Any]) -> Callable[..., Any]:
     parameters = [explained(parameter) for parameter in signature.parameters.values()]
 
     @functools.wraps(command)
-    def called(*arguments: Any, **options: Any) -> Any:
-        return command(*arguments, **options)
+    def called(*arguments: Any, **options: Any) -> Callable[[], Any]:
+        return functools.partial(command, *arguments, **options)
 
     called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {p.name: p.annotation for p in parameters}
     del called.__wrapped__  # Its own annotations would be read.
     return called
+
+
+def parsed(parse: Callable[[], Any]) -> Any:
+    """What parsing gives; a word where a number must be is a `ValueError` of one sentence.
+
+    Args:
+        parse: Reads the options by tyro, which prints a box of lines to stderr, and exits.
+    """
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return parse()
+    except SystemExit:
+        sentence = not_a_number(said.getvalue())
+        if sentence is not None:
+            raise ValueError(sentence) from None
+        print(said.getvalue(), end="", file=sys.stderr)
+        raise
+
+
+def not_a_number(box: str) -> str | None:
+    """The sentence in place of tyro's box about a word that is no number; None for other boxes.
+
+    Example:
+        >>> not_a_number("│ Error parsing --n: invalid literal for int() with base 10: 'ten' │")
+        "`--n` must be a whole number, got 'ten'."
+    """
+    text = re.sub(r"\s+", " ", re.sub("[│╭╮╰╯─]", " ", box))
+    option = re.search(r"Error parsing (\S+):", text)
+    value = re.search(
+        r"invalid literal for (int)\(\) with base 10: (\S.*?['\"])(?: |$)"
+        r"|could not convert string to (float): (\S.*?['\"])(?: |$)",
+        text,
+    )
+    if option is None or value is None:
+        return None
+    rule = "a whole number" if value[1] else "a number"
+    return f"`{option[1]}` must be {rule}, got {value[2] or value[4]}."

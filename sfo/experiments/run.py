@@ -321,4 +321,12 @@ def predict_inputs(model: nn.Module, shape: DataShape, a: Any) -> Tensor:
         raise ValueError(f"The input must not be empty, got the shape {tuple(a.shape)}.")
     check_finite("a", values.detach().cpu())
     u = predict(model, values)
+    bad = (~u.isfinite()).flatten(1).any(1)
+    if bad.any():
+        row = int(bad.nonzero()[0])
+        raise ValueError(
+            f"The prediction for sample {row} is not finite, though its input is: that reaches "
+            f"{values[row].abs().max():.3g} in absolute value. Pass inputs of the size of the "
+            "training data."
+        )
     return u[0] if single else u

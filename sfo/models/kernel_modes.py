@@ -31,8 +31,8 @@ Gain = Literal["paper", "unit"]
 Transform = Literal["fft", "matmul"]
 Prepared = TypeVar("Prepared", ModeSpectrum, FactoredSpectrum, SeparableModes)
 
-KEPT_GRIDS = 8
-"""Grids whose spectra a model keeps; the one that was used longest ago goes first."""
+KEPT_GRIDS, KEPT = 8, 16
+"""Grids, and spectra in all, that a model keeps; what was built first goes first."""
 
 
 @dataclass(frozen=True)
@@ -326,7 +326,7 @@ class KernelModes:
             if prepared is None:
                 return _stand_in(build, shape, dtype, device)
             self._prepared[key] = prepared
-            while len({entry[2] for entry in self._prepared}) > KEPT_GRIDS:
+            while len({k[2] for k in self._prepared}) > KEPT_GRIDS or len(self._prepared) > KEPT:
                 self._prepared.popitem(last=False)
         return self._prepared[key]
 

@@ -9,7 +9,7 @@ from sfo.bases import usb_modes
 from sfo.models import SFO
 from sfo.models.blocks import MLP, fused
 from sfo.models.kernel import SpectralKernel
-from sfo.models.kernel_modes import KEPT_GRIDS, KernelModes, KernelOptions
+from sfo.models.kernel_modes import KEPT, KEPT_GRIDS, KernelModes, KernelOptions
 from sfo.registry import BASES
 
 
@@ -209,6 +209,40 @@ def test_a_bounded_number_of_grids_is_kept():
     for n in range(8, 40):
         k(torch.zeros(1, 1, n, dtype=torch.float64))
     assert len(k.modes._prepared) == KEPT_GRIDS
+
+
+def test_other_precisions_and_options_do_not_pile_up():
+    """What is kept for one grid is bounded as well."""
+    k = kernel(1, 3)
+    for n in range(4, 40):
+        k.modes.train_shape = (n,)
+        k(torch.zeros(1, 1, 64, dtype=torch.float64))
+    assert len(k.modes._prepared) == KEPT
+
+
+@pytest.mark.parametrize("basis", BASES.names())
+def test_every_process_has_the_same_modes(basis):
+    """To the bit, whatever its random numbers, threads, precision and the grids of before."""
+    v = torch.randn(1, 2, 24)
+
+    def prepared(seed, dtype, first):
+        torch.manual_seed(seed)
+        with_dtype = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
+        try:
+            modes = KernelModes(KernelOptions(5, basis=basis), train_shape=(24,))
+            for n in first:
+                modes.modes((n,))
+            k = SpectralKernel(2, modes).float()
+            with torch.no_grad():
+                k.theta.copy_(torch.arange(k.theta.numel()).reshape(k.theta.shape))
+            return modes.modes((24,)), k(v)
+        finally:
+            torch.set_default_dtype(with_dtype)
+
+    first = prepared(0, torch.float32, ())
+    second = prepared(1, torch.float64, (32, 12))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def test_a_forward_pass_in_eval_mode_changes_nothing():

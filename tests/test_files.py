@@ -1,0 +1,54 @@
+"""Partial files and locks: no two writers share one, however they spell the path."""
+
+import pytest
+from training.small_runs import small
+
+from sfo import files
+from sfo.training.folder import RunFolder
+
+
+@pytest.fixture
+def spellings(tmp_path):
+    """One file by its name, through a linked folder and through a link to it."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to("real")
+    (tmp_path / "file").symlink_to("real/file")
+    return [tmp_path / "real" / "file", tmp_path / "linked" / "file", tmp_path / "file"]
+
+
+def test_every_writer_has_a_partial_file_of_its_own(spellings):
+    """Beside the file that links lead to; the last to finish gives it its content."""
+    target, *others = spellings
+    with files.unfinished(target) as first:
+        first.write_text("first")
+        for other in others:
+            with files.unfinished(other) as second:
+                second.write_text("second")
+                assert second != first
+                assert second.parent == first.parent == target.parent
+            assert target.read_text() == "second"
+    assert target.read_text() == "first"
+    assert [p.name for p in target.parent.iterdir()] == ["file"]
+    assert spellings[2].is_symlink()
+
+
+def test_one_lock_whatever_leads_to_the_file(spellings, monkeypatch, tmp_path):
+    """And whatever the temporary folder is."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "elsewhere"))
+    locks = {files.lock_path(path) for path in spellings}
+    assert locks == {spellings[0].with_name(".file.lock")}
+    assert {files.lock_path(tmp_path / n) for n in ("real", "linked")} == {
+        tmp_path / "real" / ".lock"
+    }
+
+
+def test_a_run_in_a_linked_folder_is_the_same_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("sfo.training.folder.LOCK_TIMEOUT", 0.1)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to("real")
+    with (
+        RunFolder(tmp_path / "real").opened(small(), False),
+        pytest.raises(ValueError, match="is in use"),
+        RunFolder(tmp_path / "linked").opened(small(), "auto"),
+    ):
+        pass
