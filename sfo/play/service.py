@@ -25,6 +25,8 @@ MOST_NUMBERS = 2**22
 """Most numbers in one answer: 16 MB."""
 KEPT_BYTES = 64 * 2**20
 """Memory for states and solutions that may be asked for again."""
+KEPT_ITEMS = 64
+"""How many of them: thousands of small ones would scatter over the heap, which then grows."""
 MOST_SEEDS = 2**24
 Kept = TypeVar("Kept")
 
@@ -46,10 +48,11 @@ class Memory:
 
     Args:
         most: How many bytes to keep.
+        items: How many results to keep.
     """
 
-    def __init__(self, most: int = KEPT_BYTES) -> None:
-        self.most, self.size = most, 0
+    def __init__(self, most: int = KEPT_BYTES, items: int = KEPT_ITEMS) -> None:
+        self.most, self.items, self.size = most, items, 0
         self._items: OrderedDict[tuple[Any, ...], tuple[Any, int]] = OrderedDict()
         self._lock = Lock()
 
@@ -67,7 +70,7 @@ class Memory:
             if key not in self._items and bytes_taken <= self.most:
                 self._items[key] = made, bytes_taken
                 self.size += bytes_taken
-            while self.size > self.most:
+            while self.size > self.most or len(self._items) > self.items:
                 self.size -= self._items.popitem(last=False)[1][1]
         return made
 

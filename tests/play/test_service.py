@@ -192,6 +192,11 @@ def test_memory_forgets_what_was_used_longest_ago():
     assert (made, memory.size) == (["c", "b"], 8)
     assert memory.get(("a",), lambda: "new", lambda _: 40) == "new"
     assert memory.size == 8, "what never fits is not kept"
+    small = Memory(most=1000, items=2)
+    for key in "abc":
+        small.get((key,), lambda key=key: key, lambda _: 1)
+    assert [small.get((key,), lambda: "new", lambda _: 1) for key in "ca"] == ["c", "new"]
+    assert small.size == 2
 
 
 def test_a_pretrained_model_is_near_the_solver_on_a_state_of_no_training_set():
