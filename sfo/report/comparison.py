@@ -72,7 +72,8 @@ def _distinct(runs: Iterable[ReportedRun]) -> list[ReportedRun]:
 
 def _section(runs: Sequence[ReportedRun], number: int) -> list[Block]:
     data = runs[0].experiment.data
-    title = f"{title_of(data.benchmark)}, {data.scale} scale"
+    kind = f"{data.scale} scale" if data.arrays is None else "data of your own"
+    title = f"{title_of(data.benchmark)}, {kind}"
     blocks: list[Block] = [Heading(title, f"data-{number}"), error_table(runs)]
     finished = [run for run in runs if run.record is not None]
     if finished:

@@ -24,11 +24,15 @@ DATA_FLAGS = {
 def train_command(experiment: Experiment) -> str:
     """`sfo train` with the options that make this experiment; what is usual is left out.
 
+    Data of the user's own are FILE, because a run does not say where they are.
+
     Example:
         >>> train_command(Experiment.of("maxwell", "fno", scale="smoke", train=dict(clip=1.0)))
         'sfo train --benchmark maxwell --model fno --scale smoke --seed 0 --clip 1.0'
     """
     data, model = experiment.data, experiment.model
+    if data.arrays is not None:
+        return f"{_whole(experiment)} --data FILE"
     usual = Experiment.of(data.benchmark, model.name, scale=data.scale)
     changed = {
         flag: getattr(data, key)
@@ -42,8 +46,7 @@ def train_command(experiment: Experiment) -> str:
     }
     if None in changed.values():
         # An option can be set but not unset; a whole configuration says it all.
-        text = json.dumps(experiment.model_dump(mode="json", exclude_defaults=True))
-        return f"sfo train --config <(echo {shlex.quote(text)})"
+        return _whole(experiment)
     words = ["sfo", "train", "--benchmark", data.benchmark, "--model", model.name]
     if model.preset != usual.model.preset:
         words += ["--preset", model.preset]
@@ -54,6 +57,12 @@ def train_command(experiment: Experiment) -> str:
         for key, value in values.items():
             words += [flag, f"{key}={_text(value)}"]
     return shlex.join(words)
+
+
+def _whole(experiment: Experiment) -> str:
+    """`sfo train` with the whole configuration as text."""
+    text = json.dumps(experiment.model_dump(mode="json", exclude_defaults=True))
+    return f"sfo train --config <(echo {shlex.quote(text)})"
 
 
 def _text(value: Any) -> str:

@@ -1,16 +1,20 @@
 """Every command trains the run that it stands beside."""
 
+import re
 import shlex
 
+import numpy as np
 import pytest
 from synthetic import fill
 
+import sfo
 from sfo import cli
 from sfo.commands import training
 from sfo.experiments.results import Results, name
 from sfo.experiments.studies import STUDIES
 from sfo.experiments.study import with_changes
 from sfo.experiments.study_results import study_results
+from sfo.report.build import write
 from sfo.report.provenance import provenance, train_command
 from sfo.training.config import Experiment
 
@@ -58,6 +62,25 @@ def test_command_of_an_unusual_run(parse):
         train=dict(ema=0.9, epochs=7),
     )
     assert parse(train_command(run)) == run
+
+
+def test_command_of_a_run_on_own_data(parse, tmp_path):
+    """`sfo report` on two such runs ended with "Unknown benchmark 'arrays'"."""
+    a = np.random.default_rng(0).normal(size=(20, 1, 16)).astype("float32")
+    np.savez(tmp_path / "mine.npz", a=a, u=2 * a)
+    for label, width in (("one", 4), ("two", 8)):
+        settings = dict(hidden_channels=width, n_modes=4, n_layers=1)
+        run = sfo.fit(a, 2 * a, epochs=1, settings=settings, seed=3, out=tmp_path / label)
+    text = re.fullmatch(
+        r"sfo train --config <\(echo (.*)\) --data FILE", train_command(run.experiment)
+    )[1]
+    (tmp_path / "config.json").write_text(*shlex.split(text))
+    again = f"sfo train --config {tmp_path}/config.json --data {tmp_path}/mine.npz"
+    assert parse(again) == run.experiment
+    write(tmp_path / "one", tmp_path / "two", out=tmp_path / "both")
+    report = (tmp_path / "both" / "report.md").read_text()
+    assert "arrays, data of your own" in report
+    assert "--data FILE" in report
 
 
 def test_what_no_option_can_say_is_a_configuration():
