@@ -1,12 +1,13 @@
 """Pretrained models: what their cards say holds for the weights beside them."""
 
 import json
+import shutil
 
 import pytest
 import torch
 
 import sfo
-from sfo import zoo
+from sfo import cli, zoo
 from sfo.experiments.pretraining import RECIPES, Recipe, experiment_of, pretrain
 from sfo.experiments.surrogate import Solver, interpolated
 from sfo.grid import Grid
@@ -57,8 +58,6 @@ def test_a_wrong_name_lists_the_right_ones():
 
 
 def test_changed_weights_are_refused(tmp_path, monkeypatch):
-    import shutil
-
     shutil.copytree(zoo.folder("allen_cahn"), tmp_path / "allen_cahn")
     path = next((tmp_path / "allen_cahn").glob("*.safetensors"))
     content = bytearray(path.read_bytes())
@@ -95,3 +94,22 @@ def test_a_small_recipe_from_equation_to_card(tmp_path, monkeypatch):
     assert model.arguments["out_channels"] == 11
     with pytest.raises(ValueError, match="another run"):
         pretrain("allen_cahn", tmp_path / "run", out=tmp_path / "zoo")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in zoo.names() if len(zoo.card(n)["grid"]) == 1])
+def test_the_command_on_a_card_gives_its_errors(name, tmp_path, monkeypatch):
+    """From generated data to errors on three grids, on weights that were copied elsewhere."""
+    shutil.copytree(zoo.folder(name), tmp_path / name)
+    monkeypatch.setattr(zoo, "FOLDER", tmp_path)
+    monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
+    before = zoo.card(name)
+    written = (tmp_path / name / zoo.CARD).stat().st_mtime_ns
+    program, *arguments = before["check"].split()
+    assert program == "sfo"
+    cli.main(arguments)
+    assert (tmp_path / name / zoo.CARD).stat().st_mtime_ns > written
+    after = zoo.card(name)
+    for key in ("test_error_percent", "half_grid_error_percent", "double_grid_error_percent"):
+        assert after[key] == pytest.approx(before[key], rel=1e-4), key
+    assert after["test_samples"] == before["test_samples"]
