@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from sfo import BASES, BENCHMARKS, MODELS, STUDIES, Grid
 from sfo.data.benchmarks import Benchmark, Scale, sample_rng
-from sfo.experiments.study import Cell, Experiment
+from sfo.experiments import Cell
+from sfo.training import Experiment
 
 
 @dataclass(frozen=True)
