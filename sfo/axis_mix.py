@@ -231,16 +231,23 @@ class _Multiply(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, Tensor | None]:
         matrix, x = ctx.saved_tensors
-        dmatrix = dx = None
-        if torch.is_grad_enabled():
-            return (dout @ x.mT).sum(0), matrix.mT @ dout
-        if ctx.needs_input_grad[0]:
-            dmatrix = torch.bmm(dout[0], x[0].mT)
-            for d, sample in zip(dout[1:], x[1:], strict=True):
-                dmatrix.baddbmm_(d, sample.mT)
-        if ctx.needs_input_grad[1]:
-            dx = _each(matrix.mT, dout)
+        # Who calls backward() within autocast would have the first product rounded.
+        with no_autocast(dout.device.type):
+            if torch.is_grad_enabled():
+                return (dout @ x.mT).sum(0), matrix.mT @ dout
+            dmatrix = _summed(dout, x.mT) if ctx.needs_input_grad[0] else None
+            dx = _each(matrix.mT, dout) if ctx.needs_input_grad[1] else None
         return dmatrix, dx
+
+
+def _summed(
+    x: Float[Tensor, "batch channel n columns"], y: Float[Tensor, "batch channel columns n"]
+) -> Float[Tensor, "channel n n"]:
+    """Σ_b x_br y_br, added up in place."""
+    out = torch.bmm(x[0], y[0])
+    for first, second in zip(x[1:], y[1:], strict=True):
+        out.baddbmm_(first, second)
+    return out
 
 
 def _each(

@@ -29,6 +29,8 @@ def pointwise_sum(v: Field, weight: Tensor, w: Field, other: Tensor, bias: Tenso
     """W v + W' w + b at every grid point, the second product added to the first in place."""
     out = torch.baddbmm(bias[:, None], weight.expand(v.shape[0], -1, -1), v.flatten(2))
     factors = other.expand(w.shape[0], -1, -1), w.flatten(2)
-    # A transform of torch.func may know the one product as a batch and the other not.
-    out = torch.baddbmm(out, *factors) if is_transformed() else out.baddbmm_(*factors)
+    # A transform of torch.func may know the one product as a batch and the other not; and autocast
+    # brings arguments to one precision only where nothing is done in place.
+    in_place = out.dtype == other.dtype == w.dtype and not is_transformed()
+    out = out.baddbmm_(*factors) if in_place else torch.baddbmm(out, *factors)
     return out.view(*out.shape[:2], *v.shape[2:])

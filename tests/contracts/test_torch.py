@@ -1,5 +1,7 @@
 """What users of PyTorch expect of every registered model, and of the kinds of SFO."""
 
+import io
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import jaxtyping
@@ -18,6 +20,9 @@ KINDS = {
     "separable": lambda: SFO(
         1, 2, 1, **TINY, mixing="factored", index="separable", boundary="learned", gate=True
     ),
+    "two axes": lambda: SFO(
+        1, 2, 2, **TINY, mixing="factored", index="separable", boundary="learned", gate=True
+    ),
     "two-sided": lambda: SFO(1, 2, 1, **TINY, support="two_sided", boundary="reflect", norm=None),
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -30,8 +35,9 @@ def model(kind):
 
 
 @pytest.fixture
-def a():
-    return torch.randn(3, 1, 16, generator=torch.Generator().manual_seed(1))
+def a(kind):
+    grid = (6, 8) if kind == "two axes" else (16,)
+    return torch.randn(3, 1, *grid, generator=torch.Generator().manual_seed(1))
 
 
 def parts(model):
@@ -67,7 +73,7 @@ def test_per_sample_gradients_are_those_of_each_sample(model, a):
 @kinds
 def test_forward_and_reverse_mode_agree(model, a):
     """⟨w, J v⟩ = ⟨Jᵀ w, v⟩, by torch.func and by dual numbers."""
-    v, w = torch.randn_like(a), torch.randn(3, 2, 16)
+    v, w = torch.randn_like(a), torch.randn(3, 2, *a.shape[2:])
     _, forward = jvp(model, (a,), (v,))
     x = a.clone().requires_grad_()
     (reverse,) = torch.autograd.grad(model(x), x, w)
@@ -82,7 +88,7 @@ def test_jacrev_has_the_rows_of_the_jacobian(model, a):
     jacobian = jacrev(lambda x: model(x[None])[0])(a[0])
     v = torch.randn_like(a[0])
     _, along = jvp(lambda x: model(x[None])[0], (a[0],), (v,))
-    close(torch.einsum("oxij,ij->ox", jacobian, v), along)
+    close(torch.tensordot(jacobian, v, v.ndim), along)
 
 
 @kinds
@@ -98,7 +104,7 @@ def test_an_ensemble_is_its_members(kind, model, a):
 def test_meta_tensors_give_the_shape_and_leave_nothing(kind, model, a):
     """A model may be built and run without numbers; one that was still answers with them."""
     with torch.device("meta"):
-        assert KINDS[kind]()(torch.empty(3, 1, 16)).shape == (3, 2, 16)
+        assert KINDS[kind]()(torch.empty(a.shape)).shape == (3, 2, *a.shape[2:])
     fresh = deepcopy(model)
     fresh.to("meta")(a.to("meta"))
     filled = fresh.to_empty(device="cpu")
@@ -114,7 +120,7 @@ def test_fake_tensors_leave_nothing(model, a):
     fresh = deepcopy(model)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with mode:
-        assert fresh(mode.from_tensor(a)).shape == (3, 2, 16)
+        assert fresh(mode.from_tensor(a)).shape == (3, 2, *a.shape[2:])
     close(fresh(a), model(a))
 
 
@@ -155,6 +161,61 @@ def test_precisions_agree(model, a):
     half = deepcopy(model).bfloat16()(a.bfloat16())
     assert half.dtype == torch.bfloat16
     assert (half.float() - u).norm() < 0.1 * u.norm()
+
+
+@kinds
+@pytest.mark.parametrize("trained", [True, False])
+def test_autocast_is_the_model_rounded(kind, model, a, trained):
+    """With backward() inside too; afterwards the model answers as before."""
+    before = model(a)
+    with torch.autocast("cpu", torch.bfloat16), torch.set_grad_enabled(trained):
+        u = model(a)
+        if trained:
+            u.float().square().mean().backward()
+    assert (u.float() - before).norm() < 0.1 * before.norm()
+    if trained:
+        assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+    close(model(a), before)
+
+
+@kinds
+def test_however_the_input_lies_in_memory(model, a):
+    """Strided, transposed, expanded, wanting a gradient; one sample at a time; left as it was."""
+    before, kept = model(a), a.clone()
+    close(model(torch.stack([a, -a], -1)[..., 0]), before)
+    close(model(a.movedim(0, -1).contiguous().movedim(-1, 0)), before)
+    close(model(a.clone().requires_grad_()), before)
+    close(torch.cat([model(x[None]) for x in a]), before)
+    close(model(a[:1].expand(3, *a.shape[1:]))[2], before[0])
+    with torch.no_grad():
+        close(model(a), before)
+    with torch.inference_mode():
+        close(model(a), before)
+    assert torch.equal(a, kept)
+
+
+@kinds
+def test_threads_share_a_fresh_model(kind, model, a):
+    """Four first calls at once, as a server has them."""
+    fresh = deepcopy(model)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: torch.no_grad()(fresh)(a), range(8)))
+    for answer in answers:
+        close(answer, model(a))
+
+
+@kinds
+def test_a_pickle_is_the_model(model, a):
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    close(torch.load(file, weights_only=False)(a), model(a))
+
+
+@kinds
+def test_an_empty_batch_is_refused_in_a_sentence(model, a):
+    with pytest.raises(ValueError, match=r"no empty axis.*got shape \(0, 1, "):
+        model(a[:0])
 
 
 @kinds
