@@ -16,6 +16,9 @@ class Sections(griffe.Extension):
         if obj.docstring is None:
             return
         text = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.M)
+        if obj.is_class and any(str(base) == "Config" for base in obj.bases):
+            # The signature of a pydantic model is not in its source; its fields are.
+            text = text.replace("Args:\n", "Attributes:\n")
         head, args, rest = text.partition("Args:\n")
         rest = re.sub(r"^ {4}(\w+(?:, \w+)+): (.*(?:\n {6,}.*)*)", several, rest, flags=re.M)
         obj.docstring.value = head + args + rest

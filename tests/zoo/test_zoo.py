@@ -97,7 +97,8 @@ def test_a_small_recipe_from_equation_to_card(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in zoo.names() if len(zoo.card(n)["grid"]) == 1])
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ["allen_cahn"])
 def test_the_command_on_a_card_gives_its_errors(name, tmp_path, monkeypatch):
     """From generated data to errors on three grids, on weights that were copied elsewhere."""
     shutil.copytree(zoo.folder(name), tmp_path / name)
