@@ -7,8 +7,9 @@ import torch
 
 from sfo.data import load_benchmark
 from sfo.data.hdf5 import DataFile, Header, Sample, write
-from sfo.data.load import file_pairs
+from sfo.data.load import file_pairs, open_benchmark
 from sfo.data.rows import Rows
+from sfo.data.streamed import streamed_pairs
 from sfo.grid import Grid
 from sfo.training.batches import batch_shards, fetch
 
@@ -55,6 +56,32 @@ def test_a_sample_is_read_once_for_both(folder, monkeypatch):
     chosen = batch_shards(len(read), 3, seed=0, epoch=0)
     assert len(list(fetch(read, chosen))) == len(chosen)
     assert sorted(asked) == sorted(read.ids)
+
+
+@pytest.mark.parametrize("room", [0, 1, 7, 100])
+def test_samples_are_kept_as_far_as_there_is_room(room, folder, monkeypatch):
+    kept = load_benchmark("allen_cahn", "smoke", folder=folder, workers=1)
+    size = kept.a[0].nbytes + kept.u[0].nbytes
+    read = streamed_pairs(
+        open_benchmark("allen_cahn", "smoke", folder=folder), kept.ids, kept=room * size
+    )
+    asked, samples = [], DataFile._samples
+
+    def count(self, ids):
+        asked.extend(ids)
+        return samples(self, ids)
+
+    monkeypatch.setattr(DataFile, "_samples", count)
+    for epoch in range(3):
+        asked.clear()
+        chosen = batch_shards(len(kept), 3, seed=0, epoch=epoch)
+        for one, other in zip(fetch(kept, chosen), fetch(read, chosen, 2), strict=True):
+            assert torch.equal(one[0], other[0])
+            assert torch.equal(one[1], other[1])
+        assert len(asked) == (len(kept) if epoch == 0 else max(0, len(kept) - room))
+    # What is handed out can be changed without harm.
+    read.u[[0]].zero_()
+    assert torch.equal(read.u[[0]], kept.u[[0]])
 
 
 def test_damage_and_nan_are_found_when_they_are_read(tmp_path):
@@ -109,7 +136,11 @@ def test_a_file_that_was_replaced_is_read_and_checked_anew(tmp_path):
     assert all(np.array_equal(file[[0]].values[0, :, 0], values[0, :, :, 0]) for _ in range(2))
     write(path, header, map(Sample, values[::-1]), "tensor")
     assert np.array_equal(file[[0]].values[0, :, 0], values[2, :, :, 0])
+    pairs = streamed_pairs(file, [0, 1, 2])
+    assert np.array_equal(pairs.u[[0, 1]], values[[2, 1], ..., 0])
     with h5py.File(path, "r+") as changed:
         changed["tensor"][0, 0, 0] += 1
+    with pytest.raises(OSError, match="does not match its checksum"):
+        pairs.u[[0, 1]]
     with pytest.raises(OSError, match="does not match its checksum"):
         file[[0]]

@@ -3,15 +3,19 @@
 import os
 import random
 import signal
+from collections import Counter
 
 import pytest
 from tiny_studies import measured, processes, study, tiny
 
+import sfo.experiments.studies  # noqa: F401
 from sfo.experiments.engines import make_engine
 from sfo.experiments.engines.job import perform
-from sfo.experiments.results import Results
+from sfo.experiments.results import Results, name
 from sfo.experiments.runner import reproduce
+from sfo.experiments.study import as_study
 from sfo.experiments.worker import Job
+from sfo.models.build import installed
 
 pytestmark = pytest.mark.engines
 ray = pytest.importorskip("ray", reason="needs the [ray] extra; `make test-engines` installs it")
@@ -100,3 +104,40 @@ def test_a_hundred_jobs_and_ten_kills(tmp_path, cluster):
     assert (when, state.failed) == ([], {})
     assert len(state.seconds) == len(runs)
     assert measured(tmp_path / "ray") == calm(runs, tmp_path / "calm")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_the_smoke_main_table_over_a_cluster_that_loses_a_node(tmp_path, cluster, monkeypatch):
+    """All models that are installed, on all benchmarks; a node is killed after a third of them."""
+    monkeypatch.setitem(os.environ, "SFO_DATA", str(tmp_path / "data"))
+    main, removed, seen = as_study("main"), [], Counter()
+
+    def is_possible(cell):
+        return installed(cell.experiment.model.name)
+
+    runs = {name(cell.experiment) for cell in main.cells("smoke", 1) if is_possible(cell)}
+    engine = make_engine("ray", Results(tmp_path / "ray"), workers=2, address=cluster.address)
+    next_event = engine.next_event
+
+    def counted(timeout):
+        happened = next_event(timeout)
+        seen.update([] if happened is None else [(happened[0], happened[1]["event"])])
+        return happened
+
+    def lose_a_node(state):
+        if not removed and 3 * len(state.seconds) >= len(runs):
+            removed.append(cluster.worker_nodes.copy().pop())
+            cluster.remove_node(removed[0], allow_graceful=False)
+
+    monkeypatch.setattr(engine, "next_event", counted)
+    asked = dict(scale="smoke", only=is_possible)
+    state = reproduce(
+        [main], Results(tmp_path / "ray"), engine=engine, progress=lose_a_node, **asked
+    )
+    assert (len(removed), state.failed, state.seconds.keys()) == (1, {}, runs)
+    assert {run: seen[run, "done"] for run in runs} == dict.fromkeys(runs, 1), "none twice"
+    assert reproduce([main], Results(tmp_path / "local"), workers=1, **asked).failed == {}
+    found = measured(tmp_path / "ray")
+    assert len(list((tmp_path / "ray/records").glob("*.json"))) == len(runs)
+    assert found == measured(tmp_path / "local")
