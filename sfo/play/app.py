@@ -160,7 +160,9 @@ def whole_number(request: Request, key: str) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise ValueError(f"`{key}` must be a whole number from 0 on, got {text[:40]!r}.")
+        raise ValueError(
+            f"`{key}` must be a whole number from 0 on of at most nine digits, got {text[:40]!r}."
+        )
     return int(text)
 
 

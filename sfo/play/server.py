@@ -11,8 +11,8 @@ from sfo.play.service import Service
 
 CONNECTIONS = 256
 """Clients at a time."""
-PATIENCE = 10.0
-"""Seconds without progress after which a client is cut off."""
+CLIENT_TIMEOUT = 10.0
+"""Timeout: seconds without progress after which a client is cut off."""
 
 
 def serve(service: Service, host: str, port: int, *, browser: bool) -> None:
@@ -44,7 +44,7 @@ def make_server(service: Service, host: str) -> Any:
 
     config = uvicorn.Config(
         build_app(service, host),
-        http=patient_protocol(PATIENCE),
+        http=patient_protocol(CLIENT_TIMEOUT),
         ws="none",
         access_log=False,
         log_level="warning",

@@ -130,6 +130,8 @@ class Service:
             title=self.models[name].title,
             data=self.models[name].data,
             words=parts.words,
+            equation=source.equation,
+            solver_grid=list(fine.shape),
             parameters=count_parameters(parts.model),
             grids=[[n // stride for n in fine.shape] for stride in kinds],
             home=kinds.index(self._home(parts)),

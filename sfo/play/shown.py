@@ -1,11 +1,13 @@
 """The models that the playground shows: pretrained ones by name, runs by their folders."""
 
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -121,12 +123,40 @@ def _pretrained(name: str) -> Shown:
         shape = benchmark_shape(experiment)
         words = (
             f"Pretrained on {card['train_samples']:,} samples. "
-            f"Test error {card['test_error_percent']:.2g} %."
+            f"Test error {two_digits(card['test_error_percent'])} %. {speed_words(card)}"
         )
         return Parts(zoo.load_pretrained(name), shape, solver_source(experiment, shape), words)
 
     title = f"{experiment.model.name.upper()}, pretrained"
     return Shown(name, title, data, BENCHMARKS[data].title, load)
+
+
+def speed_words(card: dict[str, Any]) -> str:
+    """How a pretrained model compares with the solver, in a sentence.
+
+    Example:
+        >>> speed = {"speed_up": 0.6302, "solver_points": 64}
+        >>> speed_words({"speed": speed, "grid": [64, 64]})[:45]
+        'In batches 0.63 times as fast as the coarsest'
+    """
+    speed, axes = card["speed"], len(card["grid"])
+    grid = " × ".join([f"{speed['solver_points']:,}"] * axes)
+    times = two_digits(speed["speed_up"])
+    return (
+        f"In batches {times} times as fast as the coarsest solver that is as accurate, on {grid} "
+        "points."
+    )
+
+
+def two_digits(value: float) -> str:
+    """A positive number in two digits, without an exponent.
+
+    Example:
+        >>> [two_digits(x) for x in (0.0011067, 1.96, 18.12, 1234.0)]
+        ['0.0011', '2.0', '18', '1,200']
+    """
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.{max(0, 1 - math.floor(math.log10(rounded)))}f}"
 
 
 def _run(path: Path, file: str | os.PathLike[str] | None = None) -> Shown:

@@ -47,6 +47,7 @@ class Source(ABC):
         kind: "solver", "stored" or "none".
         quick: Whether inputs come without solving anything.
         why_not: Why a state cannot be drawn by hand; None if it can.
+        equation: What is solved, in a line; empty if nothing is.
         identity: Sources with the same one give the same states and truths; None: no other does.
     """
 
@@ -55,6 +56,7 @@ class Source(ABC):
     samples: int | None = None
     quick: bool = True
     why_not: str | None = None
+    equation: str = ""
     identity: str | None = None
 
     def __init__(self, shape: DataShape) -> None:
@@ -102,9 +104,13 @@ class Solver(Source):
     def __init__(self, benchmark: Benchmark, scale: Scale, shape: DataShape) -> None:
         super().__init__(shape)
         self.benchmark, self.scale = benchmark, scale
-        self.fine = benchmark.grid(scale)
+        self.fine = fine = benchmark.grid(scale)
+        ends = f"({fine.lower[0]:g}, {fine.upper[0]:g})".replace("-", "−")
+        self.equation = benchmark.equation.replace("(lower, upper)", ends)
         names, inputs = shape.names, shape.inputs
-        self._n_input = (shape.in_channels - shape.static) // max(1, len(inputs) - shape.static)
+        moving = max(1, len(inputs) - shape.static)
+        # A steady problem, all of whose inputs are static, has one frame like any other.
+        self._n_input = max(1, (shape.in_channels - shape.static) // moving)
         same = inputs == benchmark.inputs and names == benchmark.names and self._n_input == 1
         self.quick = benchmark.solves_inputs and same
         self.identity = repr((benchmark, scale.n, shape.times, shape.inputs, self._n_input))

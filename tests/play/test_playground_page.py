@@ -2,9 +2,11 @@
 
 import re
 import shutil
+from threading import Event
 
 import numpy as np
 import pytest
+import torch
 from matplotlib import colormaps
 
 import sfo
@@ -12,7 +14,10 @@ from sfo.evaluation.errors import ErrorSums
 from sfo.evaluation.metrics import per_time, relative_l2
 from sfo.play.app import STATIC
 from sfo.play.cases import Case
-from sfo.play.shown import find_models
+from sfo.play.service import Answer
+from sfo.play.shown import Parts, Shown, find_models
+from sfo.play.sources import Nothing
+from sfo.training.prepare import DataShape
 
 CHROMIUM = shutil.which("chromium")
 OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -38,12 +43,19 @@ def open_page(browser, address):
     """Opens the page at an address's end; what goes wrong in it fails the test."""
     problems, pages = [], []
 
-    def start(end="", width=1400, height=900, **how):
+    def start(end="", width=1400, height=900, refused="", **how):
         page = browser.new_page(viewport=dict(width=width, height=height), **how)
         pages.append(page)
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+        page.on(
+            "console",
+            lambda m: (
+                problems.append(m.text)
+                if m.type == "error" and not (refused and refused in m.text)
+                else None
+            ),
+        )
         page.on("request", lambda r: r.url.startswith(address) or problems.append(r.url))
         page.goto(f"{address}/{end}")
         settled(page)
@@ -72,7 +84,7 @@ def slide(page, name, value):
 def on_state(page, x, y):
     """A point of the canvas, in shares of its picture."""
     box = page.locator("#state").bounding_box()
-    left, top, below, right = (50, 8, 24, 8) if page.is_hidden("#brush-row") else (42, 0, 20, 0)
+    left, top, below, right = (50, 8, 24, 8) if page.is_hidden("#brush-row") else (42, 0, 56, 0)
     width, height = box["width"] - left - right, box["height"] - top - below
     return box["x"] + left + x * width, box["y"] + top + (1 - y) * height
 
@@ -355,3 +367,95 @@ def test_no_caption_is_cut(open_page):
     assert cut == []
     tops = [page.locator(f"#{name}").bounding_box()["y"] for name in ("truth", "operator")]
     assert tops[0] == tops[1]
+
+
+def test_a_solution_that_comes_late_does_not_stand_beside_a_newer_drawing(
+    open_page, service, monkeypatch
+):
+    """The solution of the sample was compared with the prediction for the curve being drawn."""
+    solve, free = service.solve, Event()
+    solve("waves", Case(2))
+    page = open_page("#m=waves&s=1")
+    monkeypatch.setattr(service, "solve", lambda *asked: (free.wait(30), solve(*asked))[1])
+    page.click("#next")
+    page.wait_for_selector("#message:has-text('Solving')")
+    page.mouse.move(*on_state(page, 0.2, 0.5))
+    page.mouse.down()
+    page.mouse.move(*on_state(page, 0.6, 0.9), steps=6)
+    free.set()
+    page.wait_for_timeout(300)
+    assert page.inner_text("#error") == "–"
+    assert number(page, "operator-ms") > 0
+    page.mouse.up()
+    page.wait_for_timeout(50)
+    settled(page)
+    assert number(page, "error") > 0
+
+
+def test_a_model_that_cannot_be_read_leaves_the_others_to_choose(open_page, service, monkeypatch):
+    """The lists stayed empty where it was the first, and its name stood over another's pictures."""
+
+    def load():
+        raise ValueError("Its weights are damaged.")
+
+    broken = Shown("broken", "SFO broken", "allen_cahn", "1D Allen–Cahn", load)
+    monkeypatch.setattr(service, "models", {"broken": broken, **service.models})
+    page = open_page(refused="422")
+    words = "SFO broken on 1D Allen–Cahn cannot be shown: Its weights are damaged."
+    assert page.inner_text("#message") == words
+    for name in ("random", "play", "next"):
+        page.click(f"#{name}")
+    page.select_option("#model", "waves")
+    settled(page)
+    assert number(page, "error") > 0
+    page.select_option("#model", "broken")
+    settled(page)
+    assert page.inner_text("#message") == words
+    assert page.input_value("#model") == "waves"
+
+
+def test_an_operator_that_is_slower_is_not_called_faster(open_page, service, monkeypatch):
+    predict = service.predict
+
+    def slowly(*asked):
+        answer = predict(*asked)
+        return Answer({**answer.meta, "milliseconds": 1e7}, answer.fields)
+
+    monkeypatch.setattr(service, "predict", slowly)
+    page = open_page("#m=waves&s=1")
+    assert page.inner_text("#ratio-title") == "Operator is slower by"
+    assert float(page.inner_text("#ratio").removesuffix(" ×").replace(",", "")) > 1
+
+
+def test_numbers_are_written_without_an_exponent_and_with_a_minus_sign(open_page):
+    """0.0007 % was "7.0e-4 %"."""
+    page = open_page("#m=waves")
+    written = page.evaluate(
+        "import('/static/canvas.js').then((m) => [[0.000701, 20.41, 1234, 0].map(m.plain), "
+        "[-0.5, 7.4e-5].map(m.short)])"
+    )
+    assert written == [["0.000701", "20.4", "1,230", "0"], ["−0.5", "7.4e−5"]]
+
+
+def test_the_plane_stays_in_the_box_on_a_coarser_grid(open_page, service, monkeypatch):
+    """The last plane of 16 becomes the last of 8, not the sixteenth, which is not there."""
+    shape = DataShape(1, 1, sfo.Grid((16,) * 3, (0.0,) * 3, (1.0,) * 3), (0.0,), ("u",), ("a",))
+    parts = Parts(torch.nn.Identity(), shape, Nothing(shape, "There is no truth."), "Plain.")
+    box = Shown("box", "Identity", "box", "A box", lambda: parts)
+    monkeypatch.setattr(service, "models", {**service.models, "box": box})
+    page = open_page("#m=box")
+    assert page.inner_text("#grid-value") == "16 × 16 × 16 points, as trained"
+    slide(page, "slice", 15)
+    slide(page, "grid", 0)
+    assert page.inner_text("#slice-value") == "8 of 8"
+
+
+@pytest.mark.slow
+def test_a_finger_scrolls_over_a_picture_and_draws_on_a_curve(open_page):
+    """A touch that began on the picture dropped water, also where it went on as a scroll."""
+    for model, gesture in (("water", "manipulation"), ("waves", "none")):
+        page = open_page(f"#m={model}", width=420)
+        assert page.evaluate("getComputedStyle(state).touchAction") == gesture
+    assert page.evaluate("getComputedStyle(document.getElementById('time-row')).position") == (
+        "sticky"
+    )

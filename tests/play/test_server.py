@@ -160,7 +160,7 @@ def hasty(service, monkeypatch):
     from sfo.play import app
 
     monkeypatch.setattr(app, "BODY_SECONDS", 0.3)
-    monkeypatch.setattr(listening, "PATIENCE", 0.3)
+    monkeypatch.setattr(listening, "CLIENT_TIMEOUT", 0.3)
     place = listening.listen("127.0.0.1", 0)
     server = listening.make_server(service, "127.0.0.1")
     thread = threading.Thread(target=server.run, kwargs=dict(sockets=[place]), daemon=True)

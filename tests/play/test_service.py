@@ -11,9 +11,10 @@ from sfo.grid import Grid
 from sfo.play.cases import Case, refine
 from sfo.play.kernels import mode_sizes
 from sfo.play.service import Memory, Service, UnknownModel
-from sfo.play.shown import find_models
+from sfo.play.shown import benchmark_shape, find_models, solver_source
 from sfo.play.sources import UNSEEN
 from sfo.registry import BENCHMARKS
+from sfo.training.config import Experiment
 
 
 def test_the_truth_is_the_benchmarks_own_sample(service):
@@ -217,3 +218,25 @@ def test_a_file_that_is_not_the_runs_is_refused_at_once(own_run, tmp_path):
         find_models([str(own_run)], tmp_path / "other.npz")
     with pytest.raises(ValueError, match="gone"):
         find_models([str(own_run)], tmp_path / "nowhere.npz")
+
+
+@pytest.mark.parametrize("name", BENCHMARKS.names())
+def test_every_benchmark_has_states_for_its_model(name):
+    """Darcy, whose input is static, was taken for one with no frame at all and not shown."""
+    experiment = Experiment.of(name, preset="recommended", scale="smoke")
+    shape = benchmark_shape(experiment)
+    source = solver_source(experiment, shape)
+    assert source.kind == "solver"
+    assert source.sample(0).shape == (shape.in_channels, *source.fine.shape)
+    assert source.equation
+
+
+def test_a_drawn_permeability_is_solved():
+    """The whole way of a steady problem: what is drawn is what Darcy's solver gets."""
+    experiment = Experiment.of("darcy", preset="recommended", scale="smoke")
+    shape = benchmark_shape(experiment)
+    source = solver_source(experiment, shape)
+    drawn = np.full((1, *shape.grid.shape), 5.0, np.float32)
+    pressure = source.truth(Case(drawn=drawn)).values
+    expected = BENCHMARKS["darcy"].pde.solve(torch.full((1, 1, *source.fine.shape), 5.0))
+    torch.testing.assert_close(pressure[0], expected[0].float())

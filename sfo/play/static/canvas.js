@@ -10,8 +10,14 @@ export function colour(name) {
 export function short(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e4 || size < 1e-3) return value.toExponential(1).replace("e+", "e");
-  return String(Number(value.toPrecision(3)));
+  const words = size >= 1e4 || size < 1e-3 ? value.toExponential(1).replace("e+", "e") : String(Number(value.toPrecision(3)));
+  return words.replaceAll("-", "−");
+}
+
+/** A number in three digits, without an exponent. */
+export function plain(value) {
+  const digits = Math.max(0, Math.min(9, 2 - Math.floor(Math.log10(Math.abs(value) || 1))));
+  return Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: digits });
 }
 
 /** A canvas made as large as it is shown; its context counts in CSS pixels. */
@@ -42,30 +48,41 @@ function text(context, words, x, y, align = "left") {
   context.fillText(words, x, y);
 }
 
+const [LEFT, BELOW, BAR] = [42, 20, 36];
+
+function prepareField(canvas, square) {
+  const width = (canvas.clientWidth || 300) - LEFT;
+  const high = square ? Math.min(width, 460) : Math.min(300, Math.max(190, 0.75 * width));
+  const wide = square ? high : width;
+  const { context } = prepare(canvas, high + BELOW + BAR);
+  return { context, box: { x: LEFT + (width - wide) / 2, y: 0, w: wide, h: high }, below: BELOW };
+}
+
+/** Words where an image will be, which takes the same room. */
+export function drawWords(canvas, words, square) {
+  const { context, box } = prepareField(canvas, square);
+  context.fillStyle = colour("grid");
+  context.fillRect(box.x, box.y, box.w, box.h);
+  context.fillStyle = colour("quiet");
+  text(context, words, box.x + box.w / 2, box.y + box.h / 2, "center");
+}
+
 /** An image with its axes and a colour bar below; returns the box of the image itself.
  *
  * @param frame { columns, rows, at(column, row), scale, x: [low, high], y: [low, high],
- *   labels: [x, y], square, marker: share of the height or null, bar }
+ *   labels: [x, y], square, marker: share of the height or null }
  */
 export function drawField(canvas, frame) {
-  const bar = frame.bar === false ? 0 : 36;
-  const left = frame.labels ? 42 : 0;
-  const below = frame.labels ? 20 : 0;
-  const width = (canvas.clientWidth || 300) - left;
-  const shape = frame.square ? Math.min(width, 460) : Math.min(300, Math.max(190, 0.75 * width));
-  const wide = frame.square ? shape : width;
-  const { context } = prepare(canvas, shape + below + bar);
-  const box = { x: left + (width - wide) / 2, y: 0, w: wide, h: shape };
+  const { context, box, below } = prepareField(canvas, frame.square);
+  const [wide, shape] = [box.w, box.h];
   drawImage(context, paint(frame.columns, frame.rows, frame.at, frame.scale), box);
-  if (frame.labels) {
-    const [xName, yName] = frame.labels;
-    text(context, short(frame.x[0]), box.x, shape + 15);
-    text(context, short(frame.x[1]), box.x + wide, shape + 15, "right");
-    text(context, xName, box.x + wide / 2, shape + 15, "center");
-    text(context, short(frame.y[1]), box.x - 5, 11, "right");
-    text(context, short(frame.y[0]), box.x - 5, shape - 2, "right");
-    text(context, yName, box.x - 5, shape / 2 + 4, "right");
-  }
+  const [xName, yName] = frame.labels;
+  text(context, short(frame.x[0]), box.x, shape + 15);
+  text(context, short(frame.x[1]), box.x + wide, shape + 15, "right");
+  text(context, xName, box.x + wide / 2, shape + 15, "center");
+  text(context, short(frame.y[1]), box.x - 5, 11, "right");
+  text(context, short(frame.y[0]), box.x - 5, shape - 2, "right");
+  text(context, yName, box.x - 5, shape / 2 + 4, "right");
   if (frame.marker !== null && frame.marker !== undefined) {
     const y = box.y + (1 - frame.marker) * box.h;
     for (const [style, size] of [["#ffffff", 3], ["#000000", 1]]) {
@@ -77,16 +94,14 @@ export function drawField(canvas, frame) {
       context.stroke();
     }
   }
-  if (bar) {
-    const top = shape + below + 8;
-    const { low, high } = frame.scale;
-    const strip = paint(256, 1, (c) => low + ((high - low) * c) / 255, frame.scale);
-    drawImage(context, strip, { x: box.x, y: top, w: wide, h: 8 });
-    context.fillStyle = colour("quiet");
-    text(context, short(low), box.x, top + 22);
-    text(context, short((low + high) / 2), box.x + wide / 2, top + 22, "center");
-    text(context, short(high), box.x + wide, top + 22, "right");
-  }
+  const top = shape + below + 8;
+  const { low, high } = frame.scale;
+  const strip = paint(256, 1, (c) => low + ((high - low) * c) / 255, frame.scale);
+  drawImage(context, strip, { x: box.x, y: top, w: wide, h: 8 });
+  context.fillStyle = colour("quiet");
+  text(context, short(low), box.x, top + 22);
+  text(context, short((low + high) / 2), box.x + wide / 2, top + 22, "center");
+  text(context, short(high), box.x + wide, top + 22, "right");
   return box;
 }
 
@@ -99,15 +114,21 @@ export function ticks(low, high) {
   return Array.from({ length: Math.min(count, 12) }, (_, i) => Number(((first + i) * size).toPrecision(12)));
 }
 
-/** Lines over one axis; `lines` are { values, name, style, dash, width }. */
-export function drawLines(canvas, lines, { x, y, height = 230, labels = ["x", ""], cursor = null, title = "" }) {
+/** Lines over one axis; `lines` are { values, name, style, dash, width }.
+ *
+ * @param how { x: [low, high], y: [low, high], height, label: of the axis, ends: whether the first
+ *   and the last value lie at its ends and not half a step away, cursor: a point or null }
+ */
+export function drawLines(canvas, lines, { x, y, height = 230, label = "x", ends = false, cursor = null }) {
   const { context, width } = prepare(canvas, height);
-  const top = lines.some((line) => line.name) || title ? 24 : 8;
+  const top = lines.some((line) => line.name) ? 24 : 8;
   const box = { x: 50, y: top, w: width - 58, h: height - top - 24 };
   const [low, high] = y;
   const px = (share) => box.x + share * box.w;
   const py = (value) => box.y + box.h * (1 - (value - low) / (high - low || 1));
   context.lineWidth = 1;
+  context.strokeStyle = colour("line");
+  context.strokeRect(box.x, box.y, box.w, box.h);
   for (const value of ticks(low, high)) {
     context.strokeStyle = colour("grid");
     context.beginPath();
@@ -118,8 +139,7 @@ export function drawLines(canvas, lines, { x, y, height = 230, labels = ["x", ""
   }
   text(context, short(x[0]), box.x, height - 6);
   text(context, short(x[1]), box.x + box.w, height - 6, "right");
-  text(context, labels[0], box.x + box.w / 2, height - 6, "center");
-  if (title) text(context, title, box.x, 14);
+  text(context, label, box.x + box.w / 2, height - 6, "center");
   let legend = box.x;
   for (const line of lines) {
     context.strokeStyle = line.style;
@@ -140,7 +160,7 @@ export function drawLines(canvas, lines, { x, y, height = 230, labels = ["x", ""
     context.beginPath();
     const n = line.values.length;
     line.values.forEach((value, j) => {
-      const share = (j + 0.5) / n;
+      const share = ends ? j / (n - 1) : (j + 0.5) / n;
       if (j) context.lineTo(px(share), py(value));
       else context.moveTo(px(share), py(value));
     });

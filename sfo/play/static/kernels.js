@@ -7,9 +7,11 @@ import { errorScale, paint } from "./colours.js";
 const byId = (id) => document.getElementById(id);
 const STYLES = ["accent", "second", "third", "text"];
 let shown = null;
+let wanted = "";
 
 /** Fetch the kernels of a model and draw them; a model without modes says so. */
-export async function showKernels(about, signal) {
+export async function showKernels(about) {
+  wanted = about.name;
   byId("kernel-body").hidden = !about.kernels;
   if (shown?.name === about.name) {
     drawKernels();
@@ -21,12 +23,14 @@ export async function showKernels(about, signal) {
     byId("kernel-words").textContent = "This model has no kernels that are mixtures of modes; those of SFO are.";
     return;
   }
-  const { meta, values } = await fields(`/api/models/${encodeURIComponent(about.name)}/kernel`, signal);
-  if (shown?.name === about.name) return;
+  const { meta, values } = await fields(`/api/models/${encodeURIComponent(about.name)}/kernel`);
+  // Another model may have been chosen meanwhile.
+  if (wanted !== about.name || shown?.name === about.name) return;
   shown = { name: about.name, meta, values };
   const index = { tied: "", multi: ", one index per axis", separable: ", products over the axes" }[meta.index] ?? "";
+  const axes = meta.shape.length > 1 ? ` per axis${index}` : "";
   byId("kernel-words").textContent =
-    `κ = Σₗ Θₗ φₗ with ${meta.modes} modes of the basis ${meta.basis} per axis${index}; boundary: ${meta.boundary}. ` +
+    `κ = Σₗ Θₗ φₗ with ${meta.modes} modes of the basis ${meta.basis}${axes}; boundary: ${meta.boundary}. ` +
     "Gate and pointwise path are not part of κ.";
   const layer = byId("layer");
   layer.replaceChildren(...meta.sizes.map((_, i) => new Option(String(i + 1), String(i))));
@@ -44,34 +48,39 @@ export function drawKernels() {
     return values.subarray(start, start + size);
   });
   const names = meta.titles[layer];
+  let said = "";
   if (offsets.length === 1) {
     const half = Math.floor(offsets[0] / 2);
     const lines = rows.map((row, p) => ({ values: Array.from(row), name: names[p].replaceAll(" ", ""), style: colour(STYLES[p]), width: 1.6 }));
-    drawLines(byId("kappa"), lines, { x: [-half, offsets[0] - half], y: extent(...rows), labels: ["offset x − x′ in points"] });
+    drawLines(byId("kappa"), lines, { x: [-half, offsets[0] - half], y: extent(...rows), label: "offset x − x′ in points" });
   } else {
-    drawImages(byId("kappa"), rows, names, offsets);
+    const far = drawImages(byId("kappa"), rows, names, offsets);
+    said = `, ±${far} points`;
   }
+  byId("kappa-words").textContent = `the four largest, in → out channel${said}`;
   byId("kappa").setAttribute("aria-label", `Learned kernels of layer ${layer + 1}, between channels ${names.join(", ")}`);
   const sizes = meta.sizes[layer];
   drawLines(byId("sizes"), [{ values: sizes, style: colour("accent") }], {
-    x: [1, sizes.length], y: [0, 1.06 * Math.max(...sizes)], labels: ["order l of the mode"],
+    x: [1, sizes.length], y: [0, 1.06 * Math.max(...sizes)], label: "order l of the mode", ends: true,
   });
   byId("sizes").setAttribute("aria-label", `Sizes of ${sizes.length} coefficients of layer ${layer + 1}, the largest ${short(Math.max(...sizes))}`);
 }
 
-const SMALL = 0.01;
+const OUTSIDE = 0.02;
 
-/** Half the side of the smallest square around offset 0 outside of which all kernels are small. */
+/** Half the side of the square around offset 0 outside of which little is left of Σ κ². */
 function reach(rows, [X, Y]) {
   const [cx, cy] = [Math.floor(X / 2), Math.floor(Y / 2)];
-  let far = 4;
+  const most = Math.min(cx, cy, X - 1 - cx, Y - 1 - cy);
+  let far = Math.min(4, most);
   for (const row of rows) {
-    const least = SMALL * row.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-    row.forEach((value, i) => {
-      if (Math.abs(value) > least) far = Math.max(far, Math.abs(Math.floor(i / Y) - cx), Math.abs((i % Y) - cy));
-    });
+    const rings = new Float64Array(Math.max(cx, cy) + 1);
+    row.forEach((value, i) => (rings[Math.max(Math.abs(Math.floor(i / Y) - cx), Math.abs((i % Y) - cy))] += value * value));
+    const all = rings.reduce((a, b) => a + b, 0);
+    let left = rings.slice(far + 1).reduce((a, b) => a + b, 0);
+    while (far < most && left > OUTSIDE * all) left -= rings[++far];
   }
-  return Math.min(far, cx, cy, X - 1 - cx, Y - 1 - cy);
+  return far;
 }
 
 function drawImages(canvas, rows, names, [X, Y]) {
@@ -80,15 +89,17 @@ function drawImages(canvas, rows, names, [X, Y]) {
   const across = canvas.clientWidth < 420 ? 2 : 4;
   const gap = 10;
   const side = Math.floor((canvas.clientWidth - gap * (across - 1)) / across);
-  const { context } = prepare(canvas, Math.ceil(rows.length / across) * (side + 26));
+  const { context } = prepare(canvas, Math.ceil(rows.length / across) * (side + 42));
   rows.forEach((row, p) => {
     const image = paint(shown, shown, (c, r) => row[(left + c) * Y + low + shown - 1 - r], errorScale(row));
     const small = document.createElement("canvas");
     [small.width, small.height] = [shown, shown];
     small.getContext("2d").putImageData(image, 0, 0);
-    const [x, y] = [(p % across) * (side + gap), Math.floor(p / across) * (side + 26)];
+    const [x, y] = [(p % across) * (side + gap), Math.floor(p / across) * (side + 42)];
     context.imageSmoothingEnabled = false;
     context.drawImage(small, x, y + 18, side, side);
-    context.fillText(`${names[p]}, ±${far} points`, x, y + 12);
+    context.fillText(names[p], x, y + 12);
+    context.fillText(`up to ${short(errorScale(row).high)}`, x, y + side + 33);
   });
+  return far;
 }

@@ -2,23 +2,24 @@
 
 import { fields, json } from "./api.js";
 import { fromHash, toHash } from "./address.js";
-import { short } from "./canvas.js";
+import { plain, short } from "./canvas.js";
 import { addDrops, curveThrough, drawingRange } from "./drawn.js";
 import { drawKernels, showKernels } from "./kernels.js";
 import { dropAt, listen } from "./sketch.js";
-import { drawState, drawViews, relativeError } from "./views.js";
+import { drawState, drawViews, relativeErrors } from "./views.js";
 
 const byId = (id) => document.getElementById(id);
 const root = document.documentElement;
 const PLAY_SECONDS = 4;
 
 const state = { data: null, model: null, seed: 0, knots: null, drops: [], frame: 0, grid: 0, field: 0, slice: null };
-const results = { truth: null, guess: null, boxes: {} };
+const results = { truth: null, guess: null, errors: null, boxes: {}, waiting: "" };
 let models = [];
 let about = null;
 let sample = null;
 let values = null;
 let asked = new AbortController();
+let previewing = new AbortController();
 let round = 0;
 let choice = 0;
 let notice = "";
@@ -33,9 +34,17 @@ const page = {
   cursor: null,
   changed(finished) {
     compose();
+    if (finished) {
+      redraw();
+      refresh(true);
+      return;
+    }
+    // What was asked for the state before must not stand beside the prediction of this one.
+    forget();
+    Object.assign(results, { truth: null, waiting: `${about.truth === "solver" ? "Solved" : "Compared"} when you let go` });
+    measure();
     redraw();
-    if (finished) refresh(true);
-    else preview();
+    preview();
   },
   redraw,
 };
@@ -67,16 +76,28 @@ function ask(what, signal) {
   return fields(path, signal, isDrawn() ? values : null);
 }
 
+function forget() {
+  asked.abort();
+  asked = new AbortController();
+  return ++round;
+}
+
+/** The errors of what is shown. */
+function measure() {
+  const { truth, guess } = results;
+  const both = truth?.values.length && guess && truth.values.length === guess.values.length;
+  results.errors = both ? relativeErrors(guess.values, truth.values, about) : null;
+}
+
 /** The operator's answer while a curve is being drawn; the solver's comes when it is done. */
 async function preview() {
   if (predicting) return;
   predicting = true;
   try {
-    const mine = round;
-    const guess = await ask("predict", asked.signal);
-    if (mine !== round) return;
+    const [mine, { signal }] = [choice, previewing];
+    const guess = await ask("predict", signal);
+    if (mine !== choice || signal.aborted) return;
     results.guess = guess;
-    results.truth = null;
     showNumbers();
     redraw();
   } catch (error) {
@@ -88,11 +109,12 @@ async function preview() {
 
 /** Ask for everything that the choices call for; what was asked before is forgotten. */
 async function refresh(keepSample = false) {
-  const mine = ++round;
-  asked.abort();
-  asked = new AbortController();
+  const mine = forget();
   const { signal } = asked;
+  previewing.abort();
+  previewing = new AbortController();
   root.dataset.busy = "true";
+  results.waiting = "…";
   remember();
   try {
     if (!keepSample || !sample) {
@@ -105,6 +127,7 @@ async function refresh(keepSample = false) {
     results.guess = await ask("predict", signal);
     if (mine !== round) return;
     results.truth = null;
+    results.waiting = about.truth === "solver" ? "Solving …" : "…";
     showNumbers();
     redraw();
     say(about.truth === "solver" ? "Solving …" : "");
@@ -118,6 +141,7 @@ async function refresh(keepSample = false) {
   } catch (error) {
     if (error.name === "AbortError" || mine !== round) return;
     say(error.message, true);
+    results.waiting = "–";
     showNumbers();
     redraw();
   } finally {
@@ -145,8 +169,9 @@ function remember() {
 
 // ---- from numbers to the page
 
-const percent = (value) => (Number.isFinite(value) ? `${short(100 * value)} %` : "–");
+const percent = (value) => (Number.isFinite(value) ? `${plain(100 * value)} %` : "–");
 const milliseconds = (value) => (value == null ? "–" : `${value < 10 ? value.toFixed(1) : Math.round(value).toLocaleString("en")} ms`);
+const many = (shape) => shape.map((n) => n.toLocaleString("en")).join(" × ");
 
 function put(id, words, value) {
   byId(id).textContent = words;
@@ -154,29 +179,28 @@ function put(id, words, value) {
 }
 
 function showNumbers() {
-  const { truth, guess } = results;
-  const both = truth?.values.length && guess && truth.values.length === guess.values.length;
-  const error = both ? relativeError(guess.values, truth.values, about) : null;
-  put("error", error === null ? "–" : percent(error), error);
+  measure();
+  const { truth, guess, errors } = results;
+  put("error", errors ? percent(errors.whole) : "–", errors?.whole);
   showErrorNow();
   const solver = truth?.meta.milliseconds;
   const operator = guess?.meta.milliseconds;
   put("solver-ms", milliseconds(solver), solver);
   put("operator-ms", milliseconds(operator), operator);
-  put("ratio", solver && operator ? `${short(Number((solver / operator).toPrecision(2)))} ×` : "–", solver / operator);
+  const ratio = solver && operator ? solver / operator : null;
+  byId("ratio-title").textContent = ratio && ratio < 1 ? "Operator is slower by" : "Operator is faster by";
+  put("ratio", ratio ? `${plain(Number(Math.max(ratio, 1 / ratio).toPrecision(2)))} ×` : "–", ratio);
+  byId("solver-title").textContent = about.truth === "solver" ? `Solver, ${many(about.solver_grid)}` : "Solver";
+  byId("operator-title").textContent = `Operator, ${many(about.grids[state.grid])}`;
   byId("truth-title").textContent = about.truth === "solver" ? "Solver" : "Truth";
   byId("minus").textContent = about.truth === "solver" ? "solver" : "truth";
   byId("truth-words").textContent = truth?.meta.shape ? truth.meta.words.replace(/^solver /, "") : "";
-  byId("curve-title").textContent = about.times.length > 1 ? "At the chosen time" : "Solution";
-  byId("curve-words").textContent = about.times.length > 1 ? "" : byId("truth-words").textContent;
   byId("truth-box").hidden = byId("difference-box").hidden = about.truth === "none";
 }
 
 function showErrorNow() {
-  const { truth, guess } = results;
-  const both = truth?.values.length && guess && truth.values.length === guess.values.length;
-  const now = both ? relativeError(guess.values, truth.values, about, state.frame) : null;
-  put("error-now", now === null ? "–" : percent(now), now);
+  const now = results.errors?.frames[state.frame];
+  put("error-now", now === undefined ? "–" : percent(now), now);
 }
 
 function redraw() {
@@ -184,7 +208,7 @@ function redraw() {
   page.place = drawState(byId("state"), about, state, values, page.cursor);
   byId("undo").disabled = !isDrawn();
   byId("time-value").textContent = `t = ${short(about.times[state.frame])}`;
-  byId("grid-value").textContent = `${about.grids[state.grid].map((n) => n.toLocaleString("en")).join(" × ")} points${state.grid === about.home ? ", as trained" : ""}`;
+  byId("grid-value").textContent = `${many(about.grids[state.grid])} points${state.grid === about.home ? ", as trained" : ""}`;
   if (state.slice !== null) byId("slice-value").textContent = `${state.slice + 1} of ${about.grids[state.grid][2]}`;
   drawViews(about, state, results);
 }
@@ -212,20 +236,24 @@ async function choose(name, shared = {}) {
   // Another problem's sample, drawing and time would mean nothing here.
   if (shared.data && shared.data !== entry.data) shared = { model: entry.name };
   const sameData = state.data === entry.data && !shared.model;
-  root.dataset.busy = "true";
+  root.dataset.busy = root.dataset.stale = "true";
+  fillChoices(entry);
   say("Loading the model …");
   let told;
   try {
     told = await json(`/api/models/${encodeURIComponent(entry.name)}`);
   } catch (error) {
     if (mine !== choice) return;
-    say(error.message, true);
+    say(`${entry.title} on ${entry.data_title} cannot be shown: ${error.message}`, true);
+    if (about) fillChoices(models.find((model) => model.name === about.name));
     root.dataset.busy = "false";
+    if (about) root.dataset.stale = "false";
     return;
   }
   // A model that was chosen since goes first, whichever answer comes first.
   if (mine !== choice) return;
   about = told;
+  root.dataset.stale = "false";
   const last = about.times.length - 1;
   const within = (value, most, other) => (Number.isInteger(value) && value >= 0 && value <= most ? value : other);
   const keep = sameData ? state : shared;
@@ -241,7 +269,7 @@ async function choose(name, shared = {}) {
   });
   const depth = about.grids[state.grid][2];
   state.slice = depth ? within(keep.slice, depth - 1, Math.floor(depth / 2)) : null;
-  Object.assign(results, { truth: null, guess: null, boxes: {} });
+  Object.assign(results, { truth: null, guess: null, errors: null, boxes: {}, waiting: "…" });
   sample = values = null;
   page.cursor = null;
   setUp(entry, last);
@@ -249,10 +277,23 @@ async function choose(name, shared = {}) {
   if (byId("kernel").open) await kernels();
 }
 
-function setUp(entry, last) {
+function fillChoices(entry) {
   const problems = [...new Map(models.map((model) => [model.data, model.data_title]))];
   fill(byId("data"), problems, entry.data);
   fill(byId("model"), models.filter((m) => m.data === entry.data).map((m) => [m.name, m.title]), entry.name);
+}
+
+/** The plane of a grid of three axes that is as far along as the one before. */
+function fitSlice(before) {
+  if (state.slice === null) return;
+  const depth = about.grids[state.grid][2];
+  state.slice = Math.min(depth - 1, Math.floor((state.slice * depth) / before));
+  byId("slice").max = depth - 1;
+  byId("slice").value = state.slice;
+}
+
+function setUp(entry, last) {
+  byId("equation").textContent = about.equation;
   byId("words").textContent = `${about.words} ${about.parameters.toLocaleString("en")} parameters.`;
   byId("time").max = last;
   byId("time").value = state.frame;
@@ -271,23 +312,24 @@ function setUp(entry, last) {
   byId("seed").max = (about.samples ?? 2 ** 24) - 1;
   byId("operator-words").textContent = entry.title;
   const can = !about.why_not && about.state_shape.length < 4;
-  byId("drawing").hidden = !can;
-  byId("brush-row").hidden = about.state_shape.length !== 3;
+  byId("undo").hidden = !can;
+  byId("brush-row").hidden = !can || about.state_shape.length !== 3;
   byId("state").setAttribute("aria-disabled", String(!can));
   const plane = about.state_shape.length === 3;
+  byId("state").dataset.axes = about.state_shape.length - 1;
   byId("state-title").textContent = `${about.evolves ? "Initial state" : "Input"}: ${about.inputs[0]}`;
   byId("hint").textContent = !can
     ? about.why_not ?? "Choose a sample."
     : plane
-      ? "Click, here or in a panel, to drop some; or move with the arrow keys and press Enter."
+      ? `Click or tap, here or in a panel, to raise or lower ${about.inputs[0]} there; or move with the arrow keys and press Enter.`
       : "Draw with mouse or finger; or move with ← → and pull with ↑ ↓.";
 }
 
 async function kernels() {
   try {
-    await showKernels(about, asked.signal);
+    await showKernels(about);
   } catch (error) {
-    if (error.name !== "AbortError") byId("kernel-words").textContent = error.message;
+    byId("kernel-words").textContent = error.message;
   }
 }
 
@@ -335,32 +377,36 @@ function togglePlaying() {
 function wire() {
   byId("data").addEventListener("change", (e) => choose(models.find((m) => m.data === e.target.value).name));
   byId("model").addEventListener("change", (e) => choose(e.target.value));
-  byId("previous").addEventListener("click", () => chooseSample(state.seed - 1));
-  byId("next").addEventListener("click", () => chooseSample(state.seed + 1));
-  byId("random").addEventListener("click", () => chooseSample(Math.floor(Math.random() * (about.samples ?? 10000))));
-  byId("seed").addEventListener("change", (e) => chooseSample(Math.max(0, Math.floor(Number(e.target.value)) || 0)));
-  byId("undo").addEventListener("click", () => chooseSample(state.seed));
-  byId("time").addEventListener("input", (e) => {
+  // Until the first model is there, nothing else can be chosen.
+  const on = (id, kind, act) => byId(id).addEventListener(kind, (e) => about && act(e));
+  on("previous", "click", () => chooseSample(state.seed - 1));
+  on("next", "click", () => chooseSample(state.seed + 1));
+  on("random", "click", () => chooseSample(Math.floor(Math.random() * (about.samples ?? 10000))));
+  on("seed", "change", (e) => chooseSample(Math.max(0, Math.floor(Number(e.target.value)) || 0)));
+  on("undo", "click", () => chooseSample(state.seed));
+  on("time", "input", (e) => {
     stopPlaying();
     setFrame(Number(e.target.value));
     remember();
   });
-  byId("grid").addEventListener("input", (e) => {
+  on("grid", "input", (e) => {
+    const before = about.grids[state.grid][2];
     state.grid = Number(e.target.value);
-    Object.assign(results, { truth: null, guess: null });
+    fitSlice(before);
+    Object.assign(results, { truth: null, guess: null, errors: null });
     refresh(true);
   });
-  byId("slice").addEventListener("input", (e) => {
+  on("slice", "input", (e) => {
     state.slice = Number(e.target.value);
     remember();
     redraw();
   });
-  byId("field").addEventListener("change", (e) => {
+  on("field", "change", (e) => {
     state.field = Number(e.target.value);
     remember();
     redraw();
   });
-  byId("play").addEventListener("click", togglePlaying);
+  on("play", "click", togglePlaying);
   byId("kernel").addEventListener("toggle", () => byId("kernel").open && about && kernels());
   byId("layer").addEventListener("change", drawKernels);
   listen(byId("state"), page);

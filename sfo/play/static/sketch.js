@@ -12,36 +12,33 @@ const STEP = 1500;
 export function listen(canvas, page) {
   let last = null;
 
+  // A click, not a touch that begins: a finger may also scroll over a picture.
+  canvas.addEventListener("click", (event) => dropAt(event, canvas, page.box(), page));
   canvas.addEventListener("pointerdown", (event) => {
-    if (!canDraw(page)) return;
+    if (!canDraw(page) || !oneAxis(page)) return;
     canvas.setPointerCapture(event.pointerId);
     page.cursor = null;
     last = null;
-    move(event, true);
+    move(event);
   });
   canvas.addEventListener("pointermove", (event) => {
-    if (event.buttons && canDraw(page) && canvas.hasPointerCapture(event.pointerId)) move(event, false);
+    if (event.buttons && canDraw(page) && canvas.hasPointerCapture(event.pointerId)) move(event);
   });
-  canvas.addEventListener("pointerup", () => {
-    if (last) page.changed(true);
-    last = null;
-  });
-  canvas.addEventListener("pointercancel", () => {
-    last = null;
-  });
+  // What was drawn until a gesture was taken away is solved too.
+  for (const end of ["pointerup", "pointercancel"]) {
+    canvas.addEventListener(end, () => {
+      if (last) page.changed(true);
+      last = null;
+    });
+  }
 
-  function move(event, first) {
+  function move(event) {
     const place = inBox(event, canvas, page.box());
-    if (oneAxis(page)) {
-      const range = drawingRange(page.about().ranges[0]);
-      const spot = { k: Math.min(KNOTS - 1, Math.floor(place.x * KNOTS)), number: knotNumber(range[0] + place.y * (range[1] - range[0]), range) };
-      pull(page, last ?? spot, spot);
-      last = spot;
-      page.changed(false);
-    } else if (first) {
-      drop(page, place);
-      last = place;
-    }
+    const range = drawingRange(page.about().ranges[0]);
+    const spot = { k: Math.min(KNOTS - 1, Math.floor(place.x * KNOTS)), number: knotNumber(range[0] + place.y * (range[1] - range[0]), range) };
+    pull(page, last ?? spot, spot);
+    last = spot;
+    page.changed(false);
   }
 
   canvas.addEventListener("keydown", (event) => {

@@ -1,22 +1,23 @@
 // What is seen of a state, a truth and a prediction at the chosen time, field and plane.
 
-import { colour, drawField, drawLines, extent, short } from "./canvas.js";
+import { colour, drawField, drawLines, drawWords, extent, short } from "./canvas.js";
 import { errorScale, scaleOf } from "./colours.js";
 import { drawingRange, knotValue } from "./drawn.js";
 
 const byId = (id) => document.getElementById(id);
 
-/** √(Σ (p − u)² / Σ u²) over all numbers, or over those of one frame of every field. */
-export function relativeError(prediction, truth, about, frame = null) {
+/** √(Σ (p − u)² / Σ u²) over all numbers, `whole`, and over those of each frame, `frames`. */
+export function relativeErrors(prediction, truth, about) {
   const frames = about.times.length;
   const size = truth.length / (about.names.length * frames);
-  let [error, target] = [0, 0];
+  const [error, target] = [new Float64Array(frames), new Float64Array(frames)];
   for (let i = 0; i < truth.length; i++) {
-    if (frame !== null && Math.floor(i / size) % frames !== frame) continue;
-    error += (prediction[i] - truth[i]) ** 2;
-    target += truth[i] ** 2;
+    const frame = Math.floor(i / size) % frames;
+    error[frame] += (prediction[i] - truth[i]) ** 2;
+    target[frame] += truth[i] ** 2;
   }
-  return Math.sqrt(error / target);
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  return { whole: Math.sqrt(sum(error) / sum(target)), frames: Array.from(error, (value, i) => Math.sqrt(value / target[i])) };
 }
 
 /** The numbers of one field, all frames. */
@@ -46,19 +47,20 @@ export function drawViews(about, state, results) {
   if (!steadyLine) {
     const boxes = {};
     const rows = [["truth", truth, scale], ["operator", guess, scale], ["difference", difference, off]];
-    for (const [id, values, colours] of rows) boxes[id] = drawPanel(byId(id), values, colours, about, state, grid);
+    for (const [id, values, colours] of rows) {
+      boxes[id] = values ? drawPanel(byId(id), values, colours, about, state, grid) : null;
+      if (!values) drawWords(byId(id), results.waiting, grid.length > 1);
+    }
     results.boxes = boxes;
   }
-  byId("curve-box").hidden = grid.length > 1;
+  const { errors } = results;
+  byId("curve-box").hidden = grid.length > 1 && (about.times.length === 1 || about.truth === "none");
   if (grid.length === 1) drawCurve(about, state, grid[0], truth, guess);
+  else drawErrors(about, state, errors?.frames ?? []);
   describe(about, state, difference);
 }
 
 function drawPanel(canvas, values, scale, about, state, grid) {
-  if (!values) {
-    canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
-    return null;
-  }
   const ends = (axis) => [about.lower[axis], about.upper[axis]];
   if (grid.length === 1) {
     const n = grid[0];
@@ -81,7 +83,17 @@ function drawCurve(about, state, n, truth, guess) {
   const lines = [];
   if (truth) lines.push({ values: row(truth), name: about.truth === "solver" ? "solver" : "stored", style: colour("text"), width: 2.4 });
   if (guess) lines.push({ values: row(guess), name: "operator", style: colour("second"), dash: [6, 4], width: 2.2 });
-  drawLines(byId("curve"), lines, { x: [about.lower[0], about.upper[0]], y: extent(truth ?? guess) });
+  drawLines(byId("curve"), lines, { x: [about.lower[0], about.upper[0]], y: extent(truth, guess) });
+}
+
+/** The error over time; a first frame of zeros has none. */
+function drawErrors(about, state, frames) {
+  const percents = frames.map((value) => (Number.isFinite(value) ? 100 * value : 0));
+  const last = about.times.length - 1;
+  drawLines(byId("curve"), [{ values: percents, style: colour("accent"), width: 2.2 }], {
+    x: [about.times[0], about.times[last]], y: [0, 1.06 * Math.max(0, ...percents) || 1], label: "t", ends: true,
+    cursor: frames.length ? { x: state.frame / last, y: percents[state.frame] } : null,
+  });
 }
 
 function describe(about, state, difference) {
@@ -91,7 +103,17 @@ function describe(about, state, difference) {
   byId("operator").setAttribute("aria-label", `Operator: ${name}${when}`);
   const top = difference ? `, at most ${short(Math.max(...extent(difference).map(Math.abs)))}` : "";
   byId("difference").setAttribute("aria-label", `Error of the operator: ${name}${when}${top}`);
-  byId("curve").setAttribute("aria-label", `${name} over x${when}, solver and operator`);
+  const steady = about.times.length === 1;
+  const line = about.lower.length === 1;
+  const title = line ? (steady ? `Solution: ${name}` : `${name}${when}`) : "Error over time";
+  byId("curve-title").textContent = title;
+  byId("curve-words").textContent = line ? (steady ? byId("truth-words").textContent : "") : "relative, in percent, over all fields";
+  byId("curve").setAttribute("aria-label", line ? `${name} over x${when}, solver and operator` : "Relative error over time");
+}
+
+/** The plane of the input, whose grid need not be that of the panels. */
+function sliceOf(about, state, shape) {
+  return state.slice === null ? 0 : Math.floor((state.slice * shape[2]) / about.grids[state.grid][2]);
 }
 
 /** Draw the initial state that can be drawn on; returns the box of its picture. */
@@ -107,7 +129,7 @@ export function drawState(canvas, about, state, values, cursor) {
     });
   }
   const box = drawField(canvas, {
-    ...plane(first, shape, state.slice ?? Math.floor((shape[2] ?? 0) / 2)), scale: scaleOf(first), square: true, bar: false,
+    ...plane(first, shape, sliceOf(about, state, shape)), scale: scaleOf(first), square: true,
     x: [about.lower[0], about.upper[0]], y: [about.lower[1], about.upper[1]], labels: ["x", "y"],
   });
   if (cursor) {
