@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/overhead.py [--epochs 3]
 
 The 1D problem at desk size: 256 points, batches of 10, 101 outputs, the paper's SFO, 500 samples in
-memory. After every step of `fit` a bare step is taken, on a batch that is at hand, once with the
+memory. After every step of `fit` a bare step is taken, on a batch made before, once with the
 same fused Adam and once with torch's default one; a row gives medians and ratios. Last: what the
 end of an epoch costs, which is a checkpoint, the metrics and one validation sample.
 """
@@ -65,7 +65,7 @@ class Stopwatch:
         return wall, cpu
 
 
-def measure(epochs: int) -> dict[str, list[tuple[float, float]]]:
+def measure_epochs(epochs: int) -> dict[str, list[tuple[float, float]]]:
     bare = {"bare, fused Adam": bare_step(True), "bare, default Adam": bare_step(None)}
     times: dict[str, list[tuple[float, float]]] = {"fit": [], "end of an epoch": []}
     times |= {name: [] for name in bare}
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3, help="of 40 steps, at least 2")
     options = parser.parse_args()
     keep_freed_blocks()
-    show(measure(options.epochs))
+    show(measure_epochs(options.epochs))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from sfo.registry import BENCHMARKS
 from sfo.training.batches import batch_shards, fetch, micro_batches
 from sfo.training.config import Experiment
 from sfo.training.loss import relative_l2
-from sfo.training.optimisers import optimizer
+from sfo.training.optimizers import optimizer
 from sfo.training.prepare import DataShape, build
 
 ONE_D = ["allen_cahn", "cahn_hilliard", "diffusion_reaction", "diffusion_sorption"]
@@ -143,7 +143,7 @@ def water(path: Path, micro_batch: int | None) -> None:
 
 def peak() -> float:
     """Most memory of this process so far, in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e9
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """Files that are never half written: atomic writes, locks and checksums, for the whole package."""
 
+import errno
 import hashlib
 import json
 import os
@@ -11,6 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EROFS)
+"""What the system answers where nothing more can be written: full, over quota, read-only."""
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error says that a disk takes nothing more.
+
+    Example:
+        >>> is_full(OSError(errno.ENOSPC, "No space left on device"))
+        True
+        >>> is_full(FileNotFoundError(errno.ENOENT, "No such file"))
+        False
+    """
+    return isinstance(error, OSError) and error.errno in FULL
 
 
 def write_atomically(path: Path, content: bytes) -> None:

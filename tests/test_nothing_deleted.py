@@ -1,6 +1,7 @@
 """No command deletes or replaces what it did not make: it refuses, and says the way out."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sfo import files
 from sfo.cli import main
 from sfo.data.generate import generate
 from sfo.experiments.blocks import Picture
+from sfo.experiments.worker import clean
 from sfo.models import SFO
 from sfo.models.pretrained import PretrainedError
 from sfo.report import theory
@@ -131,3 +133,15 @@ def test_an_error_leaves_the_old_file(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert content(tmp_path) == {(tmp_path / "file").relative_to(tmp_path): b"old"}
+
+
+def test_a_finished_run_of_a_study_loses_its_own_checkpoints_only(tmp_path):
+    checkpoints = tmp_path / "checkpoints"
+    (checkpoints / "mine").mkdir(parents=True)
+    (checkpoints / "notes.txt").write_text("mine")
+    (checkpoints / "step-00000001.safetensors").write_bytes(b"ours")
+    clean(
+        SimpleNamespace(experiment=None, keep=True),
+        SimpleNamespace(run_folder=lambda experiment: tmp_path),
+    )
+    assert sorted(path.name for path in checkpoints.iterdir()) == ["mine", "notes.txt"]

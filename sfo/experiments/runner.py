@@ -19,6 +19,7 @@ from sfo.experiments.engines import Engine, Event, make_engine
 from sfo.experiments.results import Results, name
 from sfo.experiments.study import Cell, Study
 from sfo.experiments.worker import Job
+from sfo.files import is_full
 from sfo.training.config import Experiment
 from sfo.training.signals import Stopped
 
@@ -118,6 +119,10 @@ def reproduce(
                     return state
                 while not _take(engine.next_event(PAUSE), state, results):
                     progress(state)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            raise _full(f"{error.strerror}: {error.filename or results}") from error
         finally:
             engine.close()
 
@@ -165,6 +170,8 @@ def _take(happened: Event | None, state: RunnerState, results: Results) -> bool:
             state.elsewhere[run] = time.monotonic() + PAUSE
         case "failed":
             state.failed[run] = event["why"]
+        case "stopped" if event.get("full"):
+            raise _full(event["why"])
         case "stopped":
             state.failed[run] = f"{event['why'].rstrip('.')}; the same command goes on from here"
         case "died":
@@ -177,6 +184,14 @@ def _take(happened: Event | None, state: RunnerState, results: Results) -> bool:
     results.take(event.get("files", {}))
     del state.step[run]
     return True
+
+
+def _full(why: str) -> ValueError:
+    """What ends all runs at once: none of them could keep what it computes."""
+    return ValueError(
+        f"{why}; the runs are stopped. Make room or choose another folder with --out; the same "
+        "command goes on from here."
+    )
 
 
 def _sorted(jobs: list[Job], cost: Callable[[Experiment], float] | None) -> list[Job]:

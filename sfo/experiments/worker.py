@@ -20,6 +20,7 @@ from typing import Any, Protocol, TextIO
 from sfo import plugins
 from sfo.experiments.record import Analysis, Record
 from sfo.experiments.results import Results, Taken
+from sfo.files import is_full
 from sfo.training.config import Experiment
 
 PAUSE = 0.5
@@ -75,7 +76,8 @@ def attempt(
     failed: The run cannot be done; that and why is in the results, so that it is not tried again.
     found: Another process has done it.
     taken: Another process is at it.
-    stopped: Something else than the run is at fault, as a disk that is full.
+    stopped: Something else than the run is at fault; `full` says that it is a disk that takes
+        nothing more, so that all other runs would end likewise.
     """
     start = time.monotonic()
     try:
@@ -88,6 +90,8 @@ def attempt(
             return dict(event="taken")
         except (ValueError, RuntimeError, MemoryError) as error:
             # A full disk says nothing about the run.
+            if is_full(error.__cause__):
+                return dict(event="stopped", why=str(error).split(". ")[0], full=True)
             if isinstance(error.__cause__, OSError):
                 return dict(event="stopped", why=str(error))
             traceback.print_exc()
@@ -96,7 +100,8 @@ def attempt(
             return dict(event="failed", why=why)
     except OSError as error:
         traceback.print_exc()
-        return dict(event="stopped", why=f"{error.strerror or error}: {error.filename or results}")
+        why = f"{error.strerror or error}: {error.filename or results}"
+        return dict(event="stopped", why=why, **(dict(full=True) if is_full(error) else {}))
     seconds = time.monotonic() - start
     return dict(event="done", percent=record.errors.percent, seconds=seconds)
 
@@ -151,7 +156,8 @@ def clean(job: Job, results: Results) -> None:
         return
     best = checkpoint.best(folder / "checkpoints")
     for path in (folder / "checkpoints").iterdir():
-        if path != best:
+        # What somebody else has put there stays.
+        if path != best and path.name.startswith(("step-", ".step-", ".best")):
             path.unlink()
 
 

@@ -44,6 +44,22 @@ def test_what_is_large_is_read_and_what_is_small_is_kept(folder, monkeypatch):
     assert isinstance(load_benchmark("allen_cahn", "smoke", folder=folder).u, Rows)
 
 
+def test_test_samples_are_not_kept(folder, monkeypatch):
+    """They are read once, at the end; those that are read in every epoch are."""
+    read = {
+        part: file_pairs(open_benchmark("allen_cahn", "smoke", folder=folder), part, stream=True)
+        for part in ("train", "validation", "test")
+    }
+    held = [pairs.u[[0]] for pairs in read.values()]
+    monkeypatch.setattr(DataFile, "__getitem__", lambda file, ids: 1 / 0)
+    for part, first in zip(read, held, strict=True):
+        if part == "test":
+            with pytest.raises(ZeroDivisionError):
+                read[part].u[[0]]
+        else:
+            assert torch.equal(read[part].u[[0]], first)
+
+
 def test_a_sample_is_read_once_for_both(folder, monkeypatch):
     read = load_benchmark("allen_cahn", "smoke", folder=folder, stream=True)
     asked, checked = [], DataFile._checked

@@ -40,7 +40,7 @@ from sfo.experiments.paper import (
 
 DIMENSIONS = dict.fromkeys(MAIN, 1) | {"shallow_water": 2, "maxwell": 3}
 LINES = [name for name, n_dim in DIMENSIONS.items() if n_dim == 1]
-# Half a unit of the last printed digit of SFO's error in MAIN, in per cent.
+# Half a unit of the last printed digit of SFO's error in MAIN, in percent.
 ROUNDING = dict.fromkeys(MAIN, 0.005) | {"diffusion_sorption": 0.0005, "maxwell": 0.05}
 # The same for SUBSAMPLE and BOUNDARY.
 FINE_ROUNDING = dict.fromkeys(MAIN, 0.0005) | {"diffusion_sorption": 5e-5, "maxwell": 0.5}
@@ -53,7 +53,7 @@ def parameters(name, benchmark, **settings):
 
 
 def below(error, baseline):
-    """By how many per cent."""
+    """By how many percent."""
     return 100 * (1 - error / baseline)
 
 

@@ -12,6 +12,7 @@ from sfo.data import load_benchmark
 from sfo.experiments import run as module
 from sfo.experiments.record import Record
 from sfo.experiments.run import evaluate_run, predict_run, run
+from sfo.models.sfo import SFO
 from sfo.training.fit import load_best
 from sfo.training.prepare import load_pairs
 
@@ -37,18 +38,34 @@ def run_and_tell(experiment, folder):
     module._cost = spied("cost", lambda *_: {})  # It takes its time, and is tested elsewhere.
     Record.save = spied("save", Record.save)
     record = run(experiment, folder)
-    told = dict(done=done, record=record.to_json())
-    (folder.parent / f"told-{os.environ['RANK']}.json").write_text(json.dumps(told))
+    outcome = dict(done=done, record=record.to_json())
+    (folder.parent / f"outcome-{os.environ['RANK']}.json").write_text(json.dumps(outcome))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_one_of_two_processes_writes(tmp_path):
     """Both return the Record that is in the folder."""
     assert side_by_side(run_and_tell, small(), tmp_path / "run") == [0, 0]
-    first, second = (json.loads((tmp_path / f"told-{rank}.json").read_text()) for rank in (0, 1))
+    first, second = (json.loads((tmp_path / f"outcome-{rank}.json").read_text()) for rank in (0, 1))
     assert first["done"] == ["evaluate", "cost", "predict", "save"]
     assert second["done"] == []
     assert first["record"] == second["record"] == (tmp_path / "run" / "record.json").read_text()
+
+
+def test_no_more_samples_than_said_are_passed_at_a_time(tmp_path):
+    """Also when the run is evaluated, measured and drawn: its memory is that of the largest."""
+    seen = []
+
+    def see(part, arguments):
+        seen.extend(len(a) for a in arguments if isinstance(part, SFO))
+
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(see)
+    try:
+        run(small(epochs=1, micro_batch=3), tmp_path / "run")
+        evaluate_run(tmp_path / "run", split="validation")
+    finally:
+        hook.remove()
+    assert max(seen) == 3
 
 
 @pytest.mark.parametrize("precision", ["64-true", "bf16-true"])

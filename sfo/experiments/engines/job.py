@@ -1,6 +1,7 @@
 """A job where no runner is near: JSON in, and the bytes of what came of it out."""
 
 import json
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +52,8 @@ def perform(
     keep_freed_blocks()
     asked, results = Job.from_json(job), Results(folder)
     event = attempt(asked, results, quiet, accelerator, wait)
+    if event.get("full"):
+        event["why"] += f" (on {socket.gethostname()})"
     if event["event"] in ("done", "found", "failed"):
         event["files"] = results.files(asked.experiment)
     return _encoded(event)

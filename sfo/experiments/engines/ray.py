@@ -6,10 +6,13 @@ a task that is retried goes on from the checkpoint of the one that was lost.
 """
 
 import json
+import logging
 import os
 import shutil
 import socket
+import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -27,6 +30,10 @@ from sfo.training.devices import Devices
 
 RETRIES = 3
 """Times that Ray begins a task again whose worker or node was lost."""
+ANSWERS = 10
+"""Seconds in which a cluster must answer."""
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""How HTTP/2 begins (RFC 9113, 3.4), with settings that change nothing."""
 AHEAD = 2
 """Tasks per core of the cluster that wait in Ray's own queue."""
 
@@ -47,6 +54,17 @@ def do(job: str, **options: Any) -> bytes:
             (results.folder / place).unlink(missing_ok=True)
         shutil.rmtree(results.run_folder(experiment), ignore_errors=True)
     return answer
+
+
+def take(results: Results, run: str, files: dict[str, str]) -> None:
+    """Write what a node has sent and not kept: where it cannot be, into a folder of its own."""
+    try:
+        results.take(files)
+    except OSError as error:
+        kept = Results(tempfile.mkdtemp(prefix="sfo-results-"))
+        kept.take(files)
+        why = f"{error.strerror} for the Record of {run}, kept in {kept} to be copied to"
+        raise OSError(error.errno, why, str(results)) from error
 
 
 class RayEngine:
@@ -112,9 +130,8 @@ class RayEngine:
         except self.ray.exceptions.RayError as error:
             reason = str(error).strip().splitlines()[-1]
             event = dict(event="died", why=f"its task was lost ({reason:.200})")
-        # While it is held: whoever looks next must find the Record.
-        self.results.take(event.get("files", {}))
-        held.close()
+        with held:  # Whoever looks next must find the Record.
+            take(self.results, name(job.experiment), event.get("files", {}))
         return name(job.experiment), event
 
     def close(self) -> None:
@@ -134,22 +151,34 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
         return
     _check_answers(address)
     try:
-        ray.init(address=address, log_to_driver=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Said below, in a sentence.
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         raise ValueError(f"{_no_cluster(address)} Ray says: {_first_line(error)}") from error
 
 
 def _check_answers(address: str) -> None:
-    """Ask the port first: Ray itself would wait for a minute."""
+    """Ask the port first: Ray itself would try for minutes.
+
+    Its servers speak gRPC, which is HTTP/2: whoever is greeted answers with its settings, in a
+    frame of type 4. Where Ray is told to encrypt, it is enough that somebody is there.
+    """
     if address in ("auto", "local"):
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         raise ValueError(f"`address` must be HOST:PORT, ray://HOST:PORT or auto, got {address!r}.")
     try:
-        socket.create_connection((host, int(port)), timeout=5).close()
+        with socket.create_connection((host, int(port)), timeout=ANSWERS) as there:
+            if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+                return
+            there.sendall(GREETING)
+            answer = there.makefile("rb").read(9)
     except (OSError, OverflowError) as error:
         raise ValueError(f"{_no_cluster(address)} ({_first_line(error)})") from error
+    if answer[3:4] != b"\4":
+        raise ValueError(f"{_no_cluster(address)} (Something else does.)")
 
 
 def _no_cluster(address: str) -> str:

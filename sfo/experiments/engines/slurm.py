@@ -108,10 +108,13 @@ class SlurmEngine:
             return
         options: dict[str, Any] = dict(plugins=plugins.loaded(), accelerator=self.devices.kind)
         folder = str(self.results.folder.resolve())
+        submitted: dict[str, Any] = {}
         with self.executor.batch():
             for job in jobs:
                 submission = Submission(job.to_json(), folder, **options)
-                self.jobs[name(job.experiment)] = self.executor.submit(submission)
+                submitted[name(job.experiment)] = self.executor.submit(submission)
+        # Afterwards: they are jobs only now, and none if submitit could not write them.
+        self.jobs |= submitted
 
     def next_event(self, timeout: float) -> Event | None:
         """The end of a job."""

@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import threading
+import time
 
 import pytest
 from tiny_studies import measured, processes, study, tiny
@@ -37,11 +38,36 @@ def test_a_job_that_another_process_is_at_is_left_to_it(tmp_path):
     assert measured(tmp_path) == {}
 
 
-def test_two_runners_in_one_folder_share_the_runs(tmp_path):
-    runs, states = [tiny(seed) for seed in range(5)], []
+class Here:
+    """An engine that does its runs in the runner's own thread."""
+
+    def __init__(self, results):
+        self.results, self.begun = results, []
+
+    def slots(self):
+        return 1
+
+    def begin(self, jobs):
+        self.begun.extend(jobs)
+
+    def next_event(self, timeout):
+        if not self.begun:
+            return time.sleep(timeout)
+        job = self.begun.pop()
+        return name(job.experiment), attempt(job, self.results, lambda *_, **__: None)
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("engine", [Here, pytest.param(None, marks=pytest.mark.slow)])
+def test_two_runners_in_one_folder_share_the_runs(tmp_path, engine):
+    """In two threads, and in processes of their own."""
+    runs, results, states = [tiny(seed) for seed in range(5)], Results(tmp_path), []
 
     def runner():
-        states.append(reproduce([study(runs)], Results(tmp_path), scale="smoke", workers=1))
+        chosen = engine and engine(results)
+        states.append(reproduce([study(runs)], results, scale="smoke", workers=1, engine=chosen))
 
     both = [threading.Thread(target=runner) for _ in range(2)]
     for thread in both:
@@ -106,8 +132,34 @@ def test_a_full_disk_is_told_in_a_sentence_and_is_no_failure_of_the_run(tmp_path
         event = attempt(Job(tiny()), results, lambda *_, **__: None)
     assert event["event"] == "stopped"
     assert event["why"] == f"No space left on device: {tmp_path}"
+    assert event["full"]
     assert measured(tmp_path) == {}
     assert attempt(Job(tiny()), results, lambda *_, **__: None)["event"] == "done"
+
+
+class Full(Deadly):
+    """An engine whose workers, or which itself, cannot write."""
+
+    def __init__(self, by_itself):
+        super().__init__()
+        self.by_itself = by_itself
+
+    def next_event(self, timeout):
+        if self.by_itself:
+            raise OSError(errno.ENOSPC, "No space left on device", "results")
+        why = "No space left on device: results"
+        return name(self.begun[-1].experiment), dict(event="stopped", why=why, full=True)
+
+
+@pytest.mark.parametrize("by_itself", [True, False], ids=["runner", "worker"])
+def test_a_full_disk_stops_all_runs_with_one_sentence(by_itself, tmp_path):
+    """Each of them would train for nothing."""
+    engine = Full(by_itself)
+    said = r"^No space left on device: results; the runs are stopped\. Make room or choose another"
+    with pytest.raises(ValueError, match=said):
+        reproduce([study([tiny(seed) for seed in range(3)])], Results(tmp_path), engine=engine)
+    assert len(engine.begun) == 1
+    assert measured(tmp_path) == {}
 
 
 def test_a_folder_that_cannot_be_written_is_refused_first(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """Jobs through submitit's local executor: the same Records, also after a preemption."""
 
+import errno
 import os
 import random
 import signal
@@ -46,6 +47,16 @@ def test_bad_options_are_refused_in_a_sentence(options, said, tmp_path, monkeypa
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ValueError, match=said):
         make_engine("slurm", Results(tmp_path), **options)
+
+
+def test_jobs_that_cannot_be_written_for_a_full_disk_end_in_a_sentence(tmp_path, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("submitit.core.utils.DelayedSubmission.dump", full)
+    with pytest.raises(ValueError, match=rf"^No space left on device: {tmp_path / 'slurm'}; the"):
+        through_slurm([tiny(), tiny(seed=1)], tmp_path / "slurm")
+    assert measured(tmp_path / "slurm") == {}
 
 
 @pytest.mark.slow
