@@ -41,7 +41,7 @@ LIMIT = 20e9
 SECONDS = 300
 
 
-def measure(name: str, size: str) -> None:
+def measure_model(name: str, size: str) -> None:
     """Print seconds of the model's and of SFO's step, MB and parameters, as JSON."""
     import torch
 
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--measure", nargs=2, metavar=("MODEL", "SIZE"))
     arguments = parser.parse_args()
     if arguments.measure:
-        measure(*arguments.measure)
+        measure_model(*arguments.measure)
         return
     rows: dict[str, dict] = {}
     if arguments.json and os.path.exists(arguments.json):

@@ -1,5 +1,7 @@
 """Whether a computation is one of plain numbers, or is watched, traced or transformed by torch."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.compiler import is_compiling
@@ -31,6 +33,16 @@ def is_transformed() -> bool:
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return True
     return torch.autograd.forward_ad._current_level >= 0
+
+
+def fixed(shape: Sequence[int]) -> tuple[int, ...]:
+    """Sizes as numbers: while torch.jit traces they are tensors, which must not be kept.
+
+    Example:
+        >>> fixed(torch.zeros(2, 3).shape)
+        (2, 3)
+    """
+    return tuple(map(int, shape)) if torch.jit.is_tracing() else tuple(shape)
 
 
 def is_observed(module: nn.Module) -> bool:

@@ -196,7 +196,7 @@ class Lift(nn.Module):
 
 
 def coordinates(a: Field) -> Field:
-    """The coordinates of a field's grid, one channel an axis, for every sample.
+    """The coordinates of a field's grid, one channel per axis, for every sample.
 
     Example:
         >>> coordinates(torch.zeros(1, 1, 3))

@@ -137,6 +137,10 @@ class DeepONet(Operator):
         self.bias = nn.Parameter(torch.zeros(self.n_sums))
         self.arguments = {**arguments, "train_shape": list(train_shape)}
 
+    def options(self) -> dict[str, Any]:
+        names = ("train_shape", "query", "fields", "harmonics", "activation")
+        return {name: self.arguments[name] for name in names}
+
     def operate(self, a: Field) -> Field:
         b = self.branch(a.flatten(1)).unflatten(1, (self.n_sums, self.n_functions))
         # One matrix product (batch, p) × (p, points) for each sum.

@@ -136,6 +136,9 @@ class FNO(LayeredOperator):
             self.unused_norms = nn.ModuleList(norms).requires_grad_(False)
         self.arguments = {**arguments, "n_modes": list(n_modes), "padding": list(padding)}
 
+    def options(self) -> dict[str, Any]:
+        return {name: self.arguments[name] for name in ("padding", "activate_last")}
+
     @classmethod
     def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
         """On several axes fewer modes than the default, which is for one, and none without use.

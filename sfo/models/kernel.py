@@ -17,6 +17,7 @@ from sfo.models.pointwise import Pointwise, pointwise, pointwise_sum
 from sfo.models.tiles import in_tiles
 from sfo.shapes import Field, Modes, Theta
 from sfo.spectral_mix import build_matrices, mix_with_matrices, no_autocast, spectral_mix
+from sfo.transforms import fixed, is_observed
 
 Mixing = Literal["dense", "factored"]
 
@@ -60,7 +61,7 @@ class Kernel(nn.Module):
         if self.training:
             self.kept.clear()
             if self.modes.train_shape is None:
-                self.modes.train_shape = tuple(shape)
+                self.modes.train_shape = fixed(shape)
         # Fourier transforms have no half precision on most devices: float32 at least.
         return shape, torch.promote_types(v.dtype, torch.float32), v.device
 
@@ -294,6 +295,8 @@ class FactoredKernel(Kernel):
         """A y + S v + b at every point."""
         if self.skip is None:
             return self.mix_out(y)
+        if is_observed(self.mix_out):
+            return self.mix_out(y) + pointwise(v, self.skip, None)
         return pointwise_sum(y, self.mix_out.weight, v, self.skip, self.mix_out.bias)
 
     def _by_fft(self, y: Field) -> Field:

@@ -2,14 +2,13 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import prod, sqrt
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from sfo.axis_mix import SeparableModes, separable_modes
 from sfo.bases.product import multi_index, tied_index
@@ -18,9 +17,11 @@ from sfo.factored_mix import FactoredSpectrum, factored_spectrum
 from sfo.fft import resample
 from sfo.fourier_matrices import FourierMatrices, fourier_matrices
 from sfo.models.given_modes import GIVEN, GivenModes
+from sfo.models.outside_graph import Prepared, build_outside_graph, build_stand_in
 from sfo.registry import BASES
 from sfo.shapes import Modes
 from sfo.spectral_mix import ModeSpectrum, mode_spectrum
+from sfo.transforms import fixed
 
 Index = Literal["tied", "multi", "separable"]
 Boundary = Literal["circular", "zero", "reflect", "learned"]
@@ -29,7 +30,6 @@ Product = Literal["convolution", "correlation"]
 Transfer = Literal["rebuild", "restrict"]
 Gain = Literal["paper", "unit"]
 Transform = Literal["fft", "matmul"]
-Prepared = TypeVar("Prepared", ModeSpectrum, FactoredSpectrum, SeparableModes)
 
 KEPT_GRIDS, KEPT = 8, 16
 """Grids, and spectra in all, that a model keeps; what was built first goes first."""
@@ -98,6 +98,10 @@ class KernelOptions:
                 "mirror image has its own weight along each axis."
             )
 
+    def relied_on(self) -> dict[str, Any]:
+        """What weights rely on: all but the options that may be changed after training."""
+        return {k: v for k, v in asdict(self).items() if k not in ("transfer", "transform")}
+
     @property
     def along_axis(self) -> int:
         """Modes along each axis, low ones included."""
@@ -151,7 +155,7 @@ class KernelModes:
 
     @property
     def transform(self) -> Transform:
-        """How fields are transformed; may be changed at any time, for it changes no result."""
+        """How fields are transformed; may be changed at any time, because it changes no result."""
         return self.options.transform
 
     @transform.setter
@@ -267,19 +271,19 @@ class KernelModes:
     ) -> ModeSpectrum:
         """The modes prepared for `spectral_mix`; with a last mode δ(x − x') if `pointwise`."""
         build = self._dense_and_pointwise if pointwise else self._dense
-        return self._keep(build, tuple(shape), dtype, device)
+        return self._keep(build, fixed(shape), dtype, device)
 
     def factored_spectrum(
         self, shape: Sequence[int], dtype: torch.dtype, device: torch.device
     ) -> FactoredSpectrum:
         """The modes prepared for `factored_mix`."""
-        return self._keep(self._factored, tuple(shape), dtype, device)
+        return self._keep(self._factored, fixed(shape), dtype, device)
 
     def separable_modes(
         self, shape: Sequence[int], dtype: torch.dtype, device: torch.device
     ) -> SeparableModes:
         """The modes prepared for `axis_mix`."""
-        return self._keep(self._separable, tuple(shape), dtype, device)
+        return self._keep(self._separable, fixed(shape), dtype, device)
 
     def _dense(self, shape: tuple[int, ...]) -> ModeSpectrum:
         return self._mode_spectrum(shape, self.modes(shape))
@@ -322,57 +326,13 @@ class KernelModes:
         version = 0 if self.given is None else self.given.version
         key = (build.__name__, self.options, shape, self.train_shape, dtype, device, version)
         if key not in self._prepared:
-            prepared = _build(build, shape, dtype, device)
+            prepared = build_outside_graph(build, shape, dtype, device)
             if prepared is None:
-                return _stand_in(build, shape, dtype, device)
+                return build_stand_in(build, shape, dtype, device)
             self._prepared[key] = prepared
             while len({k[2] for k in self._prepared}) > KEPT_GRIDS or len(self._prepared) > KEPT:
                 self._prepared.popitem(last=False)
         return self._prepared[key]
-
-
-def _build(
-    build: Callable[[tuple[int, ...]], Prepared],
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    device: torch.device,
-) -> Prepared | None:
-    """The modes as real tensors, whatever mode is on; None for a device that holds no numbers."""
-    if device.type == "meta" or _fake_mode() is not None:
-        return None
-    # What is kept must not depend on when it was built: inference tensors could not be trained
-    # with later, and an export would leave its own stand-ins here.
-    with _disable_current_modes(), torch.inference_mode(False), torch.device("cpu"):
-        return build(shape).to(dtype, device)
-
-
-def _stand_in(
-    build: Callable[[tuple[int, ...]], Prepared],
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    device: torch.device,
-) -> Prepared:
-    """The same as meta or fake tensors, for whoever runs a model on those."""
-    with _disable_current_modes(), torch.device("cpu"):
-        prepared = build(shape).to(dtype, torch.device("cpu"))
-    mode = _fake_mode()
-    if mode is not None:
-        prepared = prepared.map(mode.from_tensor)
-    return prepared.to(dtype, device)
-
-
-def _fake_mode() -> Any:
-    """The mode in which tensors have no numbers, unless it takes real ones besides, as export's."""
-    from torch._guards import detect_fake_mode
-
-    mode = detect_fake_mode()
-    return None if mode is None or mode.allow_non_fake_inputs else mode
-
-
-# Not for the compiler. This is the mark that `torch.compiler.disable` leaves; calling that here
-# would import all of dynamo, two thirds of the package's import time.
-for _function in (_build, _stand_in):
-    _function._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 
 def _low_modes(

@@ -55,7 +55,7 @@ class StateSpaceMixer(nn.Module):
         self.leave = nn.Linear(inner, channels, bias=False)
 
     def forward(self, v: Sequence) -> Sequence:
-        # Two maps, for a scan wants u without z between its rows.
+        # Two maps, because a scan wants u without z between its rows.
         u, z = (F.silu(F.linear(v, weight)) for weight in self.enter.weight.chunk(2))
         y = self.scan(u, 0) + self.scan(u, 1) + self.skip.sum(0) * u
         return self.leave(self.norm(y) * z)

@@ -30,7 +30,7 @@ class MPNNLayer(nn.Module):
 
         m_ij = σ(W₂ σ(W₁ (f_i, f_j, r_i − r_j, θ) + b₁) + b₂),        σ(x) = x / (1 + e⁻ˣ)
 
-    W₁ is linear: W₁(…) + b₁ = A_i + B_j, where A and B are computed once a point.
+    W₁ is linear: W₁(…) + b₁ = A_i + B_j, where A and B are computed once per point.
 
     Args:
         channels: Channels of f.
@@ -180,6 +180,10 @@ class MPNN(Operator):
         else:
             self.decoder = FrameDecoder(d, fields, window)
         self.arguments = {**arguments, "parameters": list(parameters), "start": list(start)}
+
+    def options(self) -> dict[str, Any]:
+        names = ("neighbours", "periodic", "parameters", "start")
+        return {"radius": self.graph.radius, **{name: self.arguments[name] for name in names}}
 
     def operate(self, a: Field) -> Field:
         if self.window is None:

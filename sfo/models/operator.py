@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from sfo.models.option_state import check_options as refuse_other_options
+from sfo.models.option_state import pack, unpack
 from sfo.models.presets import PAPER_SHAPES, paper_settings
 from sfo.models.pretrained import Pretrained
 from sfo.models.units import Units
@@ -38,6 +40,9 @@ class Operator(Pretrained, nn.Module):
 
     extra: ClassVar[str | None] = None
     """The optional dependencies that the model needs, as in `pip install '.[peers]'`."""
+
+    must_say_options: ClassVar[bool] = False
+    """Whether weights that do not say their options are refused: those of all versions do."""
 
     def __init__(
         self, in_channels: int, out_channels: int, n_dim: int, *, components: int = 1
@@ -87,6 +92,39 @@ class Operator(Pretrained, nn.Module):
             return super().load_state_dict(state_dict, strict=strict, assign=assign)
         finally:
             self.check_options = True
+
+    def options(self) -> dict[str, Any]:
+        """Settings that weights rely on, but do not show in their names or shapes.
+
+        They travel with the weights, which are refused where one of them differs: there they
+        would be another map. A model of your own gives those that it has, as JSON can hold them.
+        """
+        return {}
+
+    def get_extra_state(self) -> Tensor:
+        return pack(dict(options=self.options()))
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Nothing besides the options, which `_load_from_state_dict` has compared."""
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        *how: Any,
+    ) -> None:
+        name = f"{prefix}_extra_state"
+        # Before any weight is taken.
+        if name in state_dict and self.check_options:
+            refuse_other_options(unpack(state_dict[name]).get("options", {}), self.options())
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, *how
+        )
+        if name in missing_keys and not self.must_say_options:
+            missing_keys.remove(name)
 
     @classmethod
     def from_paper(cls, benchmark: str, **overrides: Any) -> "Self":

@@ -22,10 +22,9 @@ from sfo.models.kernel_modes import (
     Transfer,
     Transform,
 )
-from sfo.models.kernel_state import kernel_state, restore_kernel_state
 from sfo.models.operator import LayeredOperator, split_components
-from sfo.models.pointwise import Pointwise
-from sfo.models.standardise import Standardise
+from sfo.models.option_state import pack, unpack
+from sfo.models.standardise import OutputSkip, Standardise
 from sfo.registry import MODELS
 from sfo.shapes import Field
 
@@ -123,6 +122,8 @@ class SFO(LayeredOperator):
     }
 
     RECOMMENDED: ClassVar[dict[str, dict[str, Any]]] = {"maxwell": dict(components=6)}
+    recommended_revision = 2
+    must_say_options = True
 
     RECOMMENDED_0_3: ClassVar[dict[str, dict[str, Any]]] = {
         "all": dict(
@@ -140,11 +141,7 @@ class SFO(LayeredOperator):
         "diffusion_sorption": dict(coordinates=True),
         "shallow_water": dict(coordinates=True),
         "maxwell": dict(
-            coordinates=True,
-            hidden_channels=32,
-            lift_channels=64,
-            projection_channels=64,
-            components=6,
+            PAPER["maxwell"], coordinates=True, lift_channels=64, projection_channels=64
         ),
     }
 
@@ -260,9 +257,9 @@ class SFO(LayeredOperator):
             components=components,
         )
         self.modes, self.given = modes, modes.given
-        self.skip: Pointwise | None = None
+        self.skip: OutputSkip | None = None
         if output_skip:
-            self.skip = Pointwise(channels_in, channels_out, bias=False)
+            self.skip = OutputSkip(channels_in, channels_out)
             carry_frames(self.skip.weight, in_channels, carried, n_fields, frames)
         self.fields = n_fields
         self.standardise = Standardise(channels_in, n_fields) if standardise else None
@@ -284,22 +281,28 @@ class SFO(LayeredOperator):
             u = self.standardise.scaled(u)
         return u if self.skip is None else u + self.skip(a)
 
-    def standardise_by(self, mean: Tensor, deviation: Tensor, scale: Tensor) -> None:
-        """Set the constants of `standardise`, if the model has them; components share them.
+    def standardise_by(
+        self,
+        mean: Tensor,
+        deviation: Tensor,
+        scale: Tensor,
+        weight: Tensor | None = None,
+        offset: Tensor | None = None,
+        unit: Tensor | None = None,
+    ) -> None:
+        """Set, for one of the `components`, sizes of the data and a guess u ≈ offset + weight · a.
 
         Args:
-            mean: The mean of each input channel over training samples and points.
-            deviation: The standard deviation of each input channel.
-            scale: The size of what is to be predicted beyond the carried frames, for each of the
-                `out_fields`.
+            mean, deviation: Those of each input channel over training samples and points.
+            scale: The size of what the guess leaves of each output field.
+            weight: Where `output_skip` starts, `(out, in)`; None: as it is.
+            offset: What is added to each output channel, see `Standardise`.
+            unit: The size of one unit of `output_skip`'s weights, see `OutputSkip`.
         """
-        if self.standardise is None:
-            return
-        means, variances = mean.view(self.components, -1), deviation.square()
-        mean = means.mean(0)
-        spread = variances.view(self.components, -1) + (means - mean).square()
-        squares = scale.square().view(-1, self.fields).mean(0)
-        self.standardise.set(mean, spread.mean(0).sqrt(), squares.sqrt())
+        if self.skip is not None and weight is not None:
+            self.skip.set(weight, unit)
+        if self.standardise is not None:
+            self.standardise.set(mean, deviation, scale, offset)
 
     @classmethod
     def recommended(
@@ -376,21 +379,22 @@ class SFO(LayeredOperator):
     @classmethod
     def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:
         """No more modes than points, as the paper does on coarse grids."""
-        n_modes = settings.get("n_modes", cls._default("n_modes"))
-        return {**settings, "n_modes": min(n_modes, *shape)}
-
-    @classmethod
-    def _default(cls, argument: str) -> Any:
-        return inspect.signature(cls).parameters[argument].default
+        default = inspect.signature(cls).parameters["n_modes"].default
+        return {**settings, "n_modes": min(settings.get("n_modes", default), *shape)}
 
     @property
     def kernels(self) -> list[SpectralKernel | FactoredKernel]:
         """The kernel of each layer."""
         return [cast(SFOLayer, layer).kernel for layer in self.layers]
 
+    def options(self) -> dict[str, Any]:
+        options = self.modes.options.relied_on() | {"activation": self.arguments["activation"]}
+        return options | ({"out_fields": self.fields} if isinstance(self.project, Decoder) else {})
+
     def get_extra_state(self) -> Tensor:
-        """Training grid and options belong to the weights: with others they are another map."""
-        return kernel_state(self.modes)
+        """The training grid too: on others the modes are scaled from it."""
+        return pack(dict(version=1, train_shape=self.modes.train_shape, options=self.options()))
 
     def set_extra_state(self, state: Tensor) -> None:
-        restore_kernel_state(self.modes, state, check=self.check_options)
+        shape = unpack(state).get("train_shape")
+        self.modes.train_shape = shape and tuple(shape)

@@ -12,6 +12,8 @@ from sfo.models.blocks import Pointwise, coordinates
 from sfo.models.operator import Operator, split_components
 from sfo.registry import MODELS
 from sfo.shapes import Field
+from sfo.spectral_mix import no_autocast
+from sfo.transforms import is_transformed
 
 Network = Literal["lstm", "sine"]
 Points = Float[Tensor, "batch _ points"]
@@ -41,9 +43,37 @@ class RecurrentNetwork(nn.Module):
 
     def forward(self, z: Points) -> Points:
         # In mixed precision CPUs have no LSTM.
-        with torch.autocast(z.device.type, enabled=False):
+        with no_autocast(z.device.type):
             sequence = z.permute(2, 0, 1).to(next(self.parameters()).dtype)
-            return self.lstm(sequence)[0].permute(1, 2, 0)
+            # torch has no LSTM on the meta device or under its own transforms.
+            plain = is_transformed() or z.is_meta
+            out = lstm_by_definition(self.lstm, sequence) if plain else self.lstm(sequence)[0]
+            return out.permute(1, 2, 0)
+
+
+def lstm_by_definition(
+    lstm: nn.LSTM, sequence: Float[Tensor, "points batch _"]
+) -> Float[Tensor, "points batch _"]:
+    """The outputs of an LSTM, point by point: i, f, g, o = W x + b + W' h + b', then c and h.
+
+    Example:
+        >>> lstm, sequence = nn.LSTM(2, 3, 2), torch.randn(5, 1, 2)
+        >>> torch.allclose(lstm_by_definition(lstm, sequence), lstm(sequence)[0], atol=1e-6)
+        True
+    """
+    for layer in range(lstm.num_layers):
+        names = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
+        w_x, b_x, w_h, b_h = (getattr(lstm, f"{name}_l{layer}") for name in names)
+        entering = F.linear(sequence, w_x, b_x).unbind()
+        h = c = torch.zeros_like(entering[0][:, : lstm.hidden_size])
+        outputs = []
+        for x in entering:
+            i, f, g, o = (x + F.linear(h, w_h, b_h)).chunk(4, -1)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = o.sigmoid() * c.tanh()
+            outputs.append(h)
+        sequence = torch.stack(outputs)
+    return sequence
 
 
 class SingularFunctions(nn.Module):

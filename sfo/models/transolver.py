@@ -32,7 +32,7 @@ class PhysicsAttention(nn.Module):
         n_dim: Number of axes.
         n_heads: Number of heads.
         n_slices: Number of slices.
-        projection: `"conv"`: x̃ and f̃ see 3 points an axis; `"pointwise"`: one.
+        projection: `"conv"`: x̃ and f̃ see 3 points along each axis; `"pointwise"`: one.
     """
 
     def __init__(
@@ -114,15 +114,17 @@ def reference_distances(a: Field, reference_points: int) -> Field:
                  [1.0000, 0.5000, 0.0000]]])
     """
     shape = a.shape[2:]
-    lattice = grid_coordinates(a.new_empty(1, 1, *[reference_points] * len(shape)))
-    points = grid_coordinates(a[:1])
+    # In half precision there is no `cdist`.
+    dtype = torch.promote_types(a.dtype, torch.float32)
+    lattice = grid_coordinates(a.new_empty(1, 1, *[reference_points] * len(shape), dtype=dtype))
+    points = grid_coordinates(a[:1].to(dtype))
     distances = torch.cdist(
         lattice[0].flatten(1).T,
         points[0].flatten(1).T,
         # The other way subtracts squares and is off by 2e-4 where two points meet.
         compute_mode="donot_use_mm_for_euclid_dist",
     )
-    return distances.view(-1, *shape).expand(a.shape[0], -1, *shape)
+    return distances.to(a.dtype).view(-1, *shape).expand(a.shape[0], -1, *shape)
 
 
 @MODELS.register("transolver")

@@ -24,7 +24,7 @@ Boundary = Literal["zero", "circular"]
 class UNet(Operator):
     """A convolutional network that halves the grid n_levels times and doubles it again.
 
-    Every level has two convolutions over 3 points an axis, each with a norm and tanh after it;
+    Every level has two convolutions over 3 points along each axis, with a norm and tanh after each;
     a maximum over 2 points leads to the next coarser grid, a transposed convolution over 2
     points back, where the field of the same level on the way down is appended (Ronneberger et
     al., 2015, with the settings of PDEBench). Kernels are points, not lengths: unlike the
@@ -112,6 +112,9 @@ class UNet(Operator):
         self.project = convolution(hidden_channels, last, kernel_size=1)
         self.pool = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)[n_dim - 1](2)
         self.arguments = arguments
+
+    def options(self) -> dict[str, Any]:
+        return {"boundary": self.arguments["boundary"]}
 
     @classmethod
     def on_grid(cls, settings: dict[str, Any], shape: Sequence[int]) -> dict[str, Any]:

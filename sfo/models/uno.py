@@ -163,6 +163,9 @@ class UNO(Operator):
             "padding": list(self.padding),
         }
 
+    def options(self) -> dict[str, Any]:
+        return {name: self.arguments[name] for name in ("padding", "upstream")}
+
     def operate(self, a: Field) -> Field:
         v0 = pad(self.lift(a), self.padding)
         whole = v0.shape[2:]

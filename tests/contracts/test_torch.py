@@ -11,7 +11,7 @@ from contracts.test_models import NAMES, small
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, jacrev, jvp, stack_module_state, vmap
 
-from sfo.models import SFO
+from sfo.models import SFO, SVDNO, Transolver
 
 TINY = dict(n_modes=4, hidden_channels=8, n_layers=2)
 KINDS = {
@@ -22,6 +22,13 @@ KINDS = {
     ),
     "two axes": lambda: SFO(
         1, 2, 2, **TINY, mixing="factored", index="separable", boundary="learned", gate=True
+    ),
+    "recommended": lambda: SFO.recommended(1, 2, 1, **TINY),
+    "svd_no lstm": lambda: SVDNO(
+        1, 2, 1, n_modes=4, hidden_channels=16, n_layers=2, network="lstm", network_layers=1
+    ),
+    "transolver distances": lambda: Transolver(
+        1, 2, 1, hidden_channels=16, n_layers=1, n_heads=2, n_slices=8, reference_points=3
     ),
     "two-sided": lambda: SFO(1, 2, 1, **TINY, support="two_sided", boundary="reflect", norm=None),
 }
@@ -258,4 +265,4 @@ def test_hooks_are_called(kind, model, a):
         module = model.get_submodule(name)
         module.register_forward_hook(lambda m, i, o, name=name: seen.add(name))
     close(model(a), before)
-    assert expected - seen == HOLDERS.get(kind, set())
+    assert expected - seen == HOLDERS.get(kind.split()[0], set())

@@ -82,16 +82,15 @@ def run(script, *arguments):
     assert result.returncode == 0, result.stderr[-3000:]
 
 
-def test_files_equal_the_model_and_pt2_needs_no_sfo(tmp_path):
+def test_files_equal_the_model(tmp_path):
     """The recommended model on a line, in units of its own, with any batch."""
     settings = dict(hidden_channels=8, n_layers=1, n_modes=4, out_channels=3)
     run(EXPORT, tmp_path, "'sfo'", [(24,)], ["recommended"], settings)
-    run(LOAD, tmp_path / "1.pt2", tmp_path / "1.expected")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", [(256,), (24, 20), (8, 6, 8)])
-def test_presets_equal_the_model(tmp_path, grid):
+def test_presets_equal_the_model_and_pt2_needs_no_sfo(tmp_path, grid):
     run(EXPORT, tmp_path, "'sfo'", [grid], ["paper", "recommended"], {})
     run(LOAD, tmp_path / f"{len(grid)}.pt2", tmp_path / f"{len(grid)}.expected")
 
@@ -171,3 +170,12 @@ def test_a_file_that_is_not_the_model_is_not_written(tmp_path):
         export._difference(lambda a: a, a, u, "sfo")
     with pytest.raises(ValueError, match="Nothing was written"):
         export._difference(lambda a: a * torch.nan, a, u, "sfo")
+
+
+def test_a_model_that_is_not_there_is_answered_with_those_that_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["export", "alen_cahn"])
+    said = capsys.readouterr().err
+    assert "There is no run or saved model 'alen_cahn' here." in said
+    assert "Did you mean 'allen_cahn'?" in said

@@ -134,7 +134,7 @@ def test_kept_spectra_give_the_same_and_follow_every_change(mixing, index):
     model(a)
     model.eval()
     check(model)
-    # An optimiser's step, a load, edits by hand and behind torch's back, other grids.
+    # An optimizer's step, a load, edits by hand and behind torch's back, other grids.
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     model(a).square().sum().backward()
     optimizer.step()
@@ -226,18 +226,6 @@ def test_standardised_input_and_output():
     torch.testing.assert_close(after, torch.cat([2 * u[:, :3], 10 * u[:, 3:]], dim=1))
 
 
-def test_components_share_the_standardisation():
-    """Of all their numbers together."""
-    model = SFO(4, 2, n_modes=3, hidden_channels=8, standardise=True, components=2, out_fields=2)
-    a = torch.randn(50, 2, 2, 12, dtype=torch.float64) * 3 + torch.tensor([1.0, 7.0])[:, None, None]
-    flat = a.flatten(1, 2)
-    mean, deviation = flat.mean((0, 2)), flat.std((0, 2), correction=0)
-    model.standardise_by(mean, deviation, torch.tensor([3.0, 4.0]))
-    torch.testing.assert_close(model.standardise.mean, a.mean((0, 1, 3)).float())
-    torch.testing.assert_close(model.standardise.deviation, a.std((0, 1, 3), correction=0).float())
-    assert model.standardise.scale.item() == pytest.approx(12.5**0.5)
-
-
 @pytest.mark.parametrize("make", [SFO, SFO.recommended])
 @pytest.mark.parametrize("n_dim", [1, 2, 3])
 def test_a_model_that_ran_on_fake_or_meta_tensors_first(make, n_dim):
@@ -257,3 +245,23 @@ def test_a_model_that_ran_on_fake_or_meta_tensors_first(make, n_dim):
     with torch.device("meta"):
         assert copy.deepcopy(model).to("meta")(torch.empty(1, 1, *shape)).shape == truth.shape
     torch.testing.assert_close(model(a), truth)
+
+
+def test_an_offset_is_added_and_goes_with_the_weights(tmp_path):
+    """On its own grid as it is; on another, as a linear field is there; with the weights."""
+    model = SFO(1, 2, n_modes=3, hidden_channels=8, standardise=True, train_shape=(12,)).eval()
+    a, finer = torch.randn(3, 1, 12), torch.randn(3, 1, 23)
+    before, before_finer = model(a), model(finer)
+    lines = torch.tensor([[1.0], [-2.0]])
+    constants = torch.zeros(1), torch.ones(1), torch.ones(1)
+    model.standardise_by(*constants, offset=lines * torch.linspace(0, 1, 12))
+    torch.testing.assert_close(model(a), before + lines * torch.linspace(0, 1, 12))
+    torch.testing.assert_close(model(finer), before_finer + lines * torch.linspace(0, 1, 23))
+    model.save_pretrained(tmp_path)
+    assert torch.equal(SFO.from_pretrained(tmp_path)(a), model(a))
+    other = SFO(1, 2, n_modes=3, hidden_channels=8, standardise=True, train_shape=(12,)).eval()
+    without = copy.deepcopy(other.state_dict())
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(a), model(a))
+    other.load_state_dict(without)
+    assert other.standardise.offset is None

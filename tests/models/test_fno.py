@@ -129,23 +129,6 @@ def test_weights_stay_complex_in_every_precision():
     assert torch.equal(model.layers[0].spectral.weight, rounded)
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "count"),
-    [
-        ("allen_cahn", 300_325),
-        ("diffusion_sorption", 300_325),
-        ("diffusion_reaction", 300_325),
-        ("cahn_hilliard", 300_325),
-        ("shallow_water", 478_277),
-        ("maxwell", 3_287_780),
-    ],
-)
-def test_presets_have_the_papers_parameters(benchmark, count):
-    with torch.device("meta"):
-        model = FNO.from_paper(benchmark)
-    assert sum(p.numel() for p in model.parameters()) == count
-
-
 def test_only_the_norms_that_the_paper_counts_are_never_used():
     model = FNO(2, 3, 3, n_modes=2, hidden_channels=4, unused_norms=True)
     model(torch.randn(1, 2, 6, 5, 4)).square().sum().backward()
@@ -207,14 +190,6 @@ def test_refining_the_grid_does_not_change_the_solution():
     assert errors[2] < errors[1] / 200
 
 
-@pytest.mark.parametrize("n_dim", [1, 2, 3])
-def test_comes_back_from_disk_unchanged(n_dim, tmp_path):
-    model = FNO(1, 2, n_dim, n_modes=3, hidden_channels=4, padding=[1] * n_dim)
-    a = torch.randn(2, 1, *[8] * n_dim)
-    loaded = FNO.from_pretrained(model.save_pretrained(tmp_path))
-    assert torch.equal(loaded(a), model(a))
-
-
 def test_trains_after_it_was_used_for_inference():
     """The matrices that are kept must not be inference tensors."""
     model = FNO(1, 1, n_modes=3, hidden_channels=4, n_layers=1)
@@ -257,7 +232,7 @@ def test_default_modes_on_several_axes_are_as_many_as_a_grid_uses(shape, modes):
     facts = dict(in_channels=1, out_channels=1, n_dim=len(shape), train_shape=shape)
     model = build_model("fno", preset="default", hidden_channels=2, **facts)
     assert model.arguments["n_modes"] == modes
-    told = build_model("fno", preset="default", hidden_channels=2, n_modes=9, **facts)
-    assert told.arguments["n_modes"] == [9] * len(shape)
+    given = build_model("fno", preset="default", hidden_channels=2, n_modes=9, **facts)
+    assert given.arguments["n_modes"] == [9] * len(shape)
     paper = build_model("fno", "maxwell", train_shape=(8, 8, 8))
     assert paper.arguments["n_modes"] == [8, 8, 8]

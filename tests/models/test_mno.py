@@ -96,23 +96,6 @@ def test_steps_start_between_a_thousandth_and_a_tenth():
     assert 0.45 < (delta < 1e-2).double().mean() < 0.55
 
 
-@pytest.mark.parametrize("norm", [True, False])
-def test_every_parameter_has_a_gradient(norm):
-    model = MNO(2, 4, 2, components=2, norm=norm, **SMALL)
-    model(torch.randn(3, 2, 5, 4)).square().sum().backward()
-    for p in model.parameters():
-        assert p.grad.isfinite().all()
-        assert p.grad.abs().sum() > 0
-
-
-@pytest.mark.parametrize("n_dim", [1, 2, 3])
-def test_comes_back_from_disk_unchanged(n_dim, tmp_path):
-    model = MNO(1, 2, n_dim, rank=2, mlp_ratio=2, **SMALL)
-    a = torch.randn(2, 1, *[5] * n_dim)
-    loaded = MNO.from_pretrained(model.save_pretrained(tmp_path))
-    assert torch.equal(loaded(a), model(a))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,3 +1,4 @@
+import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -270,3 +271,15 @@ def test_a_model_first_used_in_inference_mode_can_be_trained():
         model(torch.randn(1, 1, 16))
     model(torch.randn(1, 1, 16)).sum().backward()
     assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+def test_a_trace_in_training_mode_leaves_numbers(monkeypatch):
+    """While torch traces, sizes are tensors: the training grid must not become one."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    model, a = SFO(1, 1, **SMALL), torch.randn(2, 1, 16)
+    torch.jit.trace(model, (a,), check_trace=False)
+    assert [type(n) for n in model.modes.train_shape] == [int]
+    fresh = SFO(1, 1, **SMALL)
+    fresh.load_state_dict(model.state_dict())
+    assert torch.equal(fresh(a), model(a))

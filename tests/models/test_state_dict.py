@@ -97,3 +97,23 @@ def test_a_checkpoint_keeps_what_they_say(tmp_path):
     with pytest.raises(ValueError, match="basis='usb', but this model has basis='chebyshev'"):
         model(basis="chebyshev").load_state_dict(found["model"])
     model().load_state_dict(found["model"])
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.half, torch.Tensor.double, lambda w: (w + w) / 2])
+def test_converted_and_averaged_weights_say_the_same(change):
+    """What is done to all tensors of a state dict leaves the options and the training grid."""
+    first = model()
+    first.train()(torch.randn(1, 1, 32))
+    state = {name: change(weight) for name, weight in first.state_dict().items()}
+    second = model()
+    second.load_state_dict(state)
+    assert second.modes.train_shape == (32,)
+    with pytest.raises(ValueError, match="boundary='circular', but this model has boundary='zero'"):
+        model(boundary="zero").load_state_dict(state)
+
+
+def test_options_that_cannot_be_read_are_refused_in_a_sentence():
+    state = model().state_dict()
+    for damaged in (state["_extra_state"][:-1], state["_extra_state"] / 3):
+        with pytest.raises(ValueError, match="do not say what options they were trained with"):
+            model().load_state_dict({**state, "_extra_state": damaged})

@@ -29,7 +29,7 @@ def parameters(inputs, outputs, d, layers, heads, slices, ratio, neighbours):
     return lift + layers * layer + 2 * d + (d + 1) * outputs
 
 
-LINE = dict(d=64, layers=8, heads=8, slices=128, ratio=1, neighbours=3)
+ONE_AXIS = dict(d=64, layers=8, heads=8, slices=128, ratio=1, neighbours=3)
 PLANE = dict(d=64, layers=6, heads=4, slices=64, ratio=2, neighbours=9)
 SPACE = dict(d=128, layers=4, heads=8, slices=32, ratio=4, neighbours=27)
 
@@ -37,10 +37,10 @@ SPACE = dict(d=128, layers=4, heads=8, slices=32, ratio=4, neighbours=27)
 @pytest.mark.parametrize(
     ("benchmark", "formula", "count"),
     [
-        ("allen_cahn", parameters(1 + 8, 101, **LINE), 326_629),
-        ("diffusion_sorption", parameters(1 + 8, 101, **LINE), 326_629),
-        ("diffusion_reaction", parameters(1 + 8, 101, **LINE), 326_629),
-        ("cahn_hilliard", parameters(1 + 8, 101, **LINE), 326_629),
+        ("allen_cahn", parameters(1 + 8, 101, **ONE_AXIS), 326_629),
+        ("diffusion_sorption", parameters(1 + 8, 101, **ONE_AXIS), 326_629),
+        ("diffusion_reaction", parameters(1 + 8, 101, **ONE_AXIS), 326_629),
+        ("cahn_hilliard", parameters(1 + 8, 101, **ONE_AXIS), 326_629),
         ("shallow_water", parameters(1 + 2, 101, **PLANE), 595_773),
         ("maxwell", parameters(12 + 3, 48, **SPACE), 4_183_760),
     ],
@@ -135,23 +135,6 @@ def test_slices_start_orthonormal():
         weight = layer.attention.slice.weight
         torch.testing.assert_close(weight @ weight.T, torch.eye(7))
         assert layer.update[0].weight.abs().max() < 0.1
-
-
-@pytest.mark.parametrize("settings", [dict(), dict(reference_points=3), dict(components=2)])
-def test_every_parameter_has_a_gradient(settings):
-    model = Transolver(2, 4, 2, **SMALL, **settings)
-    model(torch.randn(3, 2, 6, 5)).square().sum().backward()
-    for p in model.parameters():
-        assert p.grad.isfinite().all()
-        assert p.grad.abs().sum() > 0
-
-
-@pytest.mark.parametrize("n_dim", [1, 2, 3])
-def test_comes_back_from_disk_unchanged(n_dim, tmp_path):
-    model = Transolver(1, 2, n_dim, mlp_ratio=2, reference_points=2, **SMALL)
-    a = torch.randn(2, 1, *[5] * n_dim)
-    loaded = Transolver.from_pretrained(model.save_pretrained(tmp_path))
-    assert torch.equal(loaded(a), model(a))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,11 @@ from torch.nn import functional as F
 from sfo.models import FNO, NeuralopFNO, NeuralopUNO
 from sfo.models.spectral_conv import FourierModes, SpectralConv
 from sfo.registry import MODELS
+from sfo.training.config import Experiment
+from sfo.training.fit import fit, load_best
+from sfo.training.loss import relative_l2
 from sfo.training.muon import Muon, orthogonalise
+from sfo.training.prepare import load_pairs
 
 PEERS = {
     "neuralop_fno": dict(n_modes=8, hidden_channels=16, n_layers=2),
@@ -141,6 +145,22 @@ def test_wrapped_models_learn_two_samples(name):
         optimizer.step()
         schedule.step()
     assert loss < 0.01
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", PEERS)
+def test_wrapped_models_are_trained_and_found_again(name, tmp_path):
+    """As `test_every_model_is_trained_and_found_again` has it of our own models."""
+    pytest.importorskip("neuralop")
+    train = dict(epochs=2, ema=0.9, normaliser="standard")
+    settings = dict(PEERS[name], hidden_channels=8)
+    experiment = Experiment.of("allen_cahn", name, scale="smoke", settings=settings, train=train)
+    run = fit(experiment, tmp_path)
+    assert run.history[1]["loss"] < run.history[0]["loss"]
+    validation = load_pairs(experiment, "validation")
+    with torch.no_grad():
+        errors = relative_l2(load_best(tmp_path)(validation.a), validation.u)
+    assert float(errors.mean()) == pytest.approx(min(r["validation"] for r in run.history))
 
 
 @pytest.mark.peers

@@ -61,7 +61,7 @@ def slice_attention_by_definition(
     weights = slice_weights(x, weight, bias)
     tokens = (f @ weights.mT / (weights.sum(-1)[:, :, None] + EMPTY)).mT
     q, k, v = (F.linear(tokens, matrix) for matrix in (query, key, value))
-    # Written out, for torch's fused attention has no second derivatives. Slices are few.
+    # Written out, because torch's fused attention has no second derivatives. Slices are few.
     attended = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
     return attended.mT @ weights
 
