@@ -20,7 +20,7 @@ from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 from sfo.training.loggers import check_loggers
 from sfo.training.loop import Diverged, Loop, Status
-from sfo.training.optimisers import check_strategy
+from sfo.training.optimizers import check_strategy
 from sfo.training.prepare import DataShape, build, load_splits
 from sfo.training.processes import on_rank_zero, restarts, start
 from sfo.training.signals import Stopped, StopRequest

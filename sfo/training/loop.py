@@ -20,7 +20,7 @@ from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
 from sfo.training.loggers import Loggers
 from sfo.training.loss import LOSSES, relative_l2
-from sfo.training.optimisers import optimizer
+from sfo.training.optimizers import optimizer
 from sfo.training.physics import PhysicsLoss, initial_loss
 from sfo.training.processes import (
     gather,
@@ -74,7 +74,7 @@ class Loop:
         folder: Opened.
         model: With its first weights.
         train, validation: Pairs.
-        stop: Is looked at once a step.
+        stop: Is looked at once per step.
         progress: Called after every step.
         loggers: Names of loggers besides TensorBoard.
     """
@@ -101,7 +101,7 @@ class Loop:
         self.module = model
         self.ema: AveragedModel | None = None
         if self.config.ema is not None:
-            # First, for a sharded model cannot be copied.
+            # First, because a sharded model cannot be copied.
             self.ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(self.config.ema))
             move_and_shard(fabric, self.ema.module)
         self.model = fabric.setup_module(model)

@@ -29,7 +29,7 @@ def _norm(v: Field) -> Float[Tensor, " sample"]:
 
 def _h1(v: Field) -> Float[Tensor, " sample"]:
     parts = [v, *(v.shape[axis] * v.diff(dim=axis) for axis in range(2, v.ndim))]
-    # A norm of norms, for unlike a root of squares it has a gradient, 0, where v = 0.
+    # A norm of norms, because unlike a root of squares it has a gradient, 0, where v = 0.
     return torch.stack([_norm(part) for part in parts]).norm(dim=0)
 
 

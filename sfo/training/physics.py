@@ -26,7 +26,7 @@ __all__ = [
 
 
 class PhysicsLoss:
-    """The relative size of an equation's residual, for which no true solution is needed.
+    """The relative size of an equation's residual; it needs no true solution.
 
         f(û) = ‖(1/τ + |L|)⁻¹ (∂û/∂t − rhs(û))‖ / ‖u‖
 
@@ -85,7 +85,7 @@ class PhysicsLoss:
     def __call__(self, a: Field, prediction: Field) -> Float[Tensor, " sample"]:
         """f of each sample."""
         left, _ = self._residual(a, prediction)
-        # A norm, for unlike a root of squares it has a gradient, 0, where û solves the equation.
+        # A norm: unlike a root of squares it has a gradient, 0, where û solves the equation.
         return left.flatten(1).norm(dim=1) / (self.size * math.sqrt(left[0].numel()))
 
     @torch.no_grad()

@@ -17,9 +17,11 @@ from sfo.data.rows import Rows, array_rows, channel_moments
 from sfo.grid import Grid
 from sfo.memory import build_within_memory
 from sfo.models.build import build_model
+from sfo.models.sfo import SFO
+from sfo.models.units import Units
 from sfo.registry import BENCHMARKS
 from sfo.training.config import ArraysConfig, Experiment
-from sfo.training.settings import model_settings
+from sfo.training.first_guess import FirstGuess, first_guess
 from sfo.training.wrappers import Moments, Normalised, Rollout, usable_moments
 
 
@@ -209,13 +211,10 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     Args:
         experiment: Names the model and its settings.
         shape: Shape of the data.
-        train: For a normaliser's means and deviations, if the weights are not loaded anyway.
+        train: For a first guess and a normaliser's constants, if the weights are not loaded anyway.
     """
     rollout, fields = experiment.train.rollout, len(shape.names)
     in_channels, out_channels = shape.in_channels, shape.out_channels
-    sizes = None
-    if train is not None and rollout is None and "carried" in model_settings(experiment.model.name):
-        sizes = data_sizes(train, shape.carried())
     if rollout is not None:
         in_channels, out_channels = rollout * fields + shape.static, fields
         if experiment.data.arrays is not None and in_channels != shape.in_channels:
@@ -236,7 +235,7 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
             n_dim=shape.grid.n_dim,
             train_shape=shape.grid.shape,
             out_fields=fields,
-            carried=shape.carried(rollout) if sizes is None else sizes.carried,
+            carried=shape.carried(rollout),
             periodic=shape.grid.periodic,
             shift_invariant=_shift_invariant(experiment),
             **experiment.model.settings,
@@ -255,63 +254,60 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
                 f"The model {experiment.model.name} {what} with the settings "
                 f"{experiment.model.settings}; {way_out}. {reason}"
             ) from error
-    if sizes is not None and experiment.train.normaliser is None:
-        model.standardise_by(sizes.mean, sizes.deviation, sizes.scale)  # type: ignore[operator]
+    operator = model
     if experiment.train.normaliser is not None:
         model = Normalised(model, in_channels, out_channels, shape.grid.n_dim)
         if train is not None:
             model.set_moments(*_fields(train, rollout))
+    if train is not None and rollout is None and isinstance(operator, SFO):
+        _start(
+            operator,
+            _in_units(train, model) if isinstance(model, Normalised) else train,
+            places_differ=not (shape.grid.periodic and _shift_invariant(experiment)),
+        )
     if rollout is not None:
         # Outside of the normaliser: the frames of the input are passed on as they are.
         model = Rollout(model, rollout, len(shape.times), fields)
     return model
 
 
-@dataclass(frozen=True)
-class DataSizes:
-    """What a model that brings its data to the size of 1 must know of them.
+def _start(model: SFO, train: Pairs, *, places_differ: bool) -> None:
+    """Let an SFO start from a first guess, as far as its options have room for one."""
+    if model.standardise is None and model.skip is None:
+        return
+    guess = first_guess(
+        train,
+        components=model.components,
+        from_input=model.skip is not None,
+        places_differ=places_differ,
+    )
+    sizes = guess.mean, guess.deviation, guess.scale
+    model.standardise_by(*sizes, guess.weight, guess.offset, _skip_units(guess, train))
 
-    Args:
-        mean: The mean of each input channel.
-        deviation: The standard deviation of each input channel.
-        scale: The size of each solution field beyond its carried frame.
-        carried: For each solution field the input channel with its last known frame, where that
-            is nearer to the solution than the field's mean is; else None.
+
+def _skip_units(guess: FirstGuess, train: Pairs) -> Tensor | None:
+    """How large each weight from an input channel to a solution channel is expected to be.
+
+    1 within a field, else the ratio of deviations, so that training is the same in all units.
     """
+    widths = field_widths(train.a.shape[1], train.inputs, train.names)
+    sources = [name for name, width in widths.items() for _ in range(width)]
+    targets = [name for name in train.names for _ in train.times]
+    rows, columns = guess.weight.shape  # Of the first component, which stands for all.
+    unit = guess.spread.repeat_interleave(rows // len(guess.spread))[:, None] / guess.deviation
+    same = torch.tensor([[to == of for of in sources[:columns]] for to in targets[:rows]])
+    unit = torch.where(same | ~unit.isfinite() | (unit == 0), 1, unit)
+    return None if (unit == 1).all() else unit
 
-    mean: Tensor
-    deviation: Tensor
-    scale: Tensor
-    carried: list[int | None]
 
-
-def data_sizes(train: Pairs, carried: Sequence[int | None]) -> DataSizes:
-    """Sizes of training data; `carried` names the channels with known frames, see `DataShape`."""
+def _in_units(train: Pairs, units: Units) -> Pairs:
+    """Training samples in the units of a normaliser, converted when they are read."""
     a, u = (rows if isinstance(rows, Rows) else array_rows(rows) for rows in (train.a, train.u))
-    mean, variance = channel_moments(a)
-    fields = len(carried)
-
-    def changes(ids: list[int]) -> Tensor:
-        known, values = a[ids], u[ids].unflatten(1, (fields, -1)).clone()
-        for field, channel in enumerate(carried):
-            if channel is not None:
-                values[:, field] -= known[:, channel : channel + 1]
-        return values.flatten(1, 2)
-
-    def moments(rows: Rows) -> tuple[Tensor, Tensor]:
-        """The mean and the mean square of each field."""
-        means, variances = (m.view(fields, -1) for m in channel_moments(rows))
-        return means.mean(1), (variances + means.square()).mean(1)
-
-    means, squares = moments(u)
-    deviation = (squares - means.square()).clamp(min=0).sqrt()
-    change = moments(Rows(u.shape, changes))[1].sqrt()
-    near = [
-        c is not None and bool(d < s) for c, d, s in zip(carried, change, deviation, strict=True)
-    ]
-    scale = torch.where(torch.tensor(near), change, deviation)
-    kept = [channel if is_near else None for channel, is_near in zip(carried, near, strict=True)]
-    return DataSizes(mean, variance.sqrt(), scale, kept)
+    seen: dict[str, Any] = dict(
+        a=Rows(a.shape, lambda ids: units.to_model(a[ids])),
+        u=Rows(u.shape, lambda ids: (u[ids] - units.u_mean) / units.u_deviation),
+    )
+    return replace(train, **seen)
 
 
 FieldsOf = list[tuple[Tensor | Moments, int]]

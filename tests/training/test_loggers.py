@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+import time
 
 import pytest
 from rich.console import Console
@@ -68,7 +69,11 @@ def test_wandb_offline_keeps_the_curves_in_the_folder(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "wandb.sdk", raising=False)
     fit_with(small(), tmp_path, "wandb")
     (log,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
-    assert b"validation" in log.read_bytes()
+    # Written by a process of wandb's own.
+    until = time.monotonic() + 30
+    while b"validation" not in log.read_bytes():
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 def test_a_log_file_has_a_line_per_epoch(tmp_path):

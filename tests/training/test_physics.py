@@ -132,7 +132,7 @@ def test_divergence_is_rounding_on_fields_and_not_on_others(solved):
 
 @pytest.mark.parametrize("name", SIX)
 def test_noise_costs_what_it_costs_the_data(name, solved):
-    """One per cent of white noise, about one per cent: one weight serves all benchmarks."""
+    """One percent of white noise, about one percent: one weight serves all benchmarks."""
     data, physics = solved[name]
     noise = 0.01 * root_mean_square(data.u) * torch.randn_like(data.u)
     cost = physics(data.a, data.u + noise)

@@ -54,7 +54,12 @@ def fit_and_die(experiment, folder, *death):
     fit(experiment, folder, resume="auto")
 
 
-@pytest.mark.parametrize("name", RUNS)
+QUICK = ("the paper's", "threads", "average, clip, one cycle", "muon")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in RUNS]
+)
 def test_killed_at_chosen_moments(tmp_path, name):
     experiment = RUNS[name]
     fit(experiment, tmp_path / "whole")
@@ -96,6 +101,6 @@ def test_killed_at_random(tmp_path, kills):
         killed = ended(process) != 0
         kills -= killed
         if not killed or not kills:
-            fit(experiment, tmp_path / f"{runs}", resume=True)
+            fit_or_resume(experiment, tmp_path / f"{runs}")  # Killed before it began, it begins.
             assert traces(tmp_path / f"{runs}") == traces(tmp_path / "whole")
             runs += 1

@@ -85,10 +85,15 @@ def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(tmp_path
     damaged[-1] ^= 1
     newest.unlink()
     newest.write_bytes(damaged)
-    told = []
+    steps_taken = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fit(experiment, tmp_path, resume=True, progress=lambda status: told.append(status.step))
+        fit(
+            experiment,
+            tmp_path,
+            resume=True,
+            progress=lambda status: steps_taken.append(status.step),
+        )
     assert any("step-00000009.safetensors is refused" in str(w.message) for w in caught)
-    assert told == [7, 8, 9]
+    assert steps_taken == [7, 8, 9]
     assert traces(tmp_path) == whole
