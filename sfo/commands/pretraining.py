@@ -55,9 +55,20 @@ def pretrain(
         print_cards([card])
 
 
+COLUMNS = """\
+test %, half grid, double  relative L2 error in percent on test samples; the last two on half and
+                           on twice the points per axis
+ms                         the model, for one sample of a batch, on one core
+solver ms (points)         the same of the coarsest solver that is as accurate as the model
+speed-up                   one over the other
+pays off after             solves whose saved seconds make up for data and training
+Whole cards: sfo.zoo.card(NAME). Measured again by: sfo pretrain NAME --measure-only"""
+
+
 def print_pretrained() -> None:
     """A table of the pretrained models that the package has."""
     print_cards([zoo.card(name) for name in zoo.names()])
+    print(COLUMNS)
 
 
 def print_cards(cards: list[dict[str, Any]]) -> None:
@@ -84,16 +95,26 @@ def print_cards(cards: list[dict[str, Any]]) -> None:
             f"{card['parameters']:,}",
             "×".join(map(str, card["grid"])),
             *(
-                "–" if card[key] is None else f"{card[key]:.3g}"
+                "–" if card[key] is None else _digits(card[key])
                 for key in (
                     "test_error_percent",
                     "half_grid_error_percent",
                     "double_grid_error_percent",
                 )
             ),
-            f"{1000 * speed['operator_seconds']:.2g}",
-            f"{1000 * speed['solver_seconds']:.3g} ({speed['solver_points']})",
-            f"{speed['speed_up']:.2g}",
+            _digits(1000 * speed["operator_seconds"], 2),
+            f"{_digits(1000 * speed['solver_seconds'])} ({speed['solver_points']})",
+            _digits(speed["speed_up"], 2),
             "never" if solves is None else f"{solves:,} solves",
         )
     plain_console(width=140).print(table)
+
+
+def _digits(value: float, digits: int = 3) -> str:
+    """So many digits, without an exponent.
+
+    Example:
+        >>> _digits(2647.0), _digits(0.0011067)
+        ('2,650', '0.00111')
+    """
+    return f"{float(f'{value:.{digits}g}'):,.12g}"

@@ -8,7 +8,7 @@ import torch
 
 import sfo
 from sfo import cli, zoo
-from sfo.experiments.pretraining import RECIPES, Recipe, experiment_of, pretrain
+from sfo.experiments.pretraining import RECIPES, experiment_of, pretrain
 from sfo.experiments.surrogate import Solver, interpolated
 from sfo.grid import Grid
 from sfo.models.pretrained import PretrainedError
@@ -26,7 +26,14 @@ def fresh_samples(card, count):
     return sfo.data.pairs.pairs(made, inputs=benchmark.inputs, n_input=benchmark.n_input)
 
 
-@pytest.mark.parametrize("name", [n for n in zoo.names() if n not in ("maxwell", "shallow_water")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=[pytest.mark.slow] * (n not in ("allen_cahn", "darcy")))
+        for n in zoo.names()
+        if n not in ("maxwell", "shallow_water")
+    ],
+)
 def test_errors_on_new_samples_are_those_of_the_card(name):
     """Samples of another seed: were the card's error of training samples, this would be larger."""
     card = zoo.card(name)
@@ -83,8 +90,17 @@ def test_interpolation_is_exact_for_cubics_and_at_common_points():
 def test_a_small_recipe_from_equation_to_card(tmp_path, monkeypatch):
     """Train, measure, read again; a second call with another recipe is refused."""
     monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
-    small = experiment_of("allen_cahn", Recipe(samples=24, epochs=1, batch_size=8))
-    small = small.model_copy(update=dict(data=small.data.model_copy(update=dict(scale="smoke"))))
+    # The picture of a run, which takes longer than the run, has tests of its own.
+    monkeypatch.setattr("sfo.experiments.run.draw", lambda *_, **__: None)
+    small = Experiment.of(
+        "allen_cahn",
+        "sfo",
+        preset="recommended",
+        scale="smoke",
+        settings=dict(hidden_channels=8, n_layers=1),
+        data=dict(samples=24),
+        train=dict(epochs=1, batch_size=8, optimizer="muon"),
+    )
     card = pretrain("allen_cahn", tmp_path / "run", out=tmp_path / "zoo", experiment=small)
     assert card["grid"] == [64]
     assert json.loads((tmp_path / "zoo" / zoo.CARD).read_text()) == card
@@ -114,3 +130,11 @@ def test_the_command_on_a_card_gives_its_errors(name, tmp_path, monkeypatch):
     for key in ("test_error_percent", "half_grid_error_percent", "double_grid_error_percent"):
         assert after[key] == pytest.approx(before[key], rel=1e-4), key
     assert after["test_samples"] == before["test_samples"]
+
+
+def test_the_list_explains_its_columns(capsys):
+    """Every title of the table stands below it with what it means."""
+    cli.main(["list", "--pretrained"])
+    titles = ("test %", "half grid", "double", "ms", "solver ms (points)", "speed-up", "pays off")
+    below = capsys.readouterr().out.rpartition("┘")[2]
+    assert [title for title in titles if title not in below] == []
