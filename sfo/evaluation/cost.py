@@ -127,7 +127,7 @@ def count_flops(run: Callable[[], object]) -> int:
 
     It counts what is executed, operators of this package's own autograd functions and backward
     passes included. Attention and recurrent layers are counted as the matrix products they are
-    made of. Pointwise functions, norms, sums, recurrences and the optimiser are not counted.
+    made of. Pointwise functions, norms, sums, recurrences and the optimizer are not counted.
 
     Example:
         >>> layer, x = nn.Linear(3, 5), torch.ones(7, 3)

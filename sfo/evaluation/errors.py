@@ -108,8 +108,7 @@ class ErrorSums:
         shape = (len(y), self.components, self.n_times)
         error, target = (self._sum(f.square()).reshape(*shape, 2) for f in (difference, y))
         self._squares.append((error, target, peak.cpu().reshape(shape)))
-        by_field = (f.reshape(*shape, *self.grid.shape) for f in (prediction, truth))
-        p, u = by_field
+        p, u = (f.reshape(*shape, *self.grid.shape) for f in (prediction, truth))
         for gather, rows in self._rows.items():
             row = torch.as_tensor(gather(p, u, self.context))
             if row.ndim < 1 or len(row) != len(y):

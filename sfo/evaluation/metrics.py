@@ -77,7 +77,7 @@ def max_error(sums: ErrorSums) -> float:
 
 @_metric("pdenneval_l2re", "PDENNEval L2RE, by field")
 def pdenneval_l2re(sums: ErrorSums) -> Float[Tensor, " component"]:
-    """PDENNEval's L2RE, one a component: mean over s of √(E(s, c) / U(s, c)).
+    """PDENNEval's L2RE, one per component: mean over s of √(E(s, c) / U(s, c)).
 
     PDENNEval leaves the frames out that an autoregressive model is given; here all count.
     """
@@ -86,7 +86,7 @@ def pdenneval_l2re(sums: ErrorSums) -> Float[Tensor, " component"]:
 
 @_metric("pdenneval_max", "PDENNEval largest error, by field")
 def pdenneval_max(sums: ErrorSums) -> Float[Tensor, " component"]:
-    """PDENNEval's mERR, one a component: max over s, t and x of |û − u|."""
+    """PDENNEval's mERR, one per component: max over s, t and x of |û − u|."""
     return sums.peak.amax((0, 2))
 
 

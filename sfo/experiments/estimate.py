@@ -19,7 +19,7 @@ from sfo.files import write_atomically
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 from sfo.training.loss import relative_l2
-from sfo.training.optimisers import optimizer
+from sfo.training.optimizers import optimizer
 from sfo.training.prepare import DataShape, build
 
 TRAINED = 0.8

@@ -333,7 +333,7 @@ INCONSISTENCIES: tuple[str, ...] = (
     "RANK is said to level off from L = 16 on, but Allen-Cahn is 27 % worse at L = 24 and "
     "Cahn-Hilliard 28 % better at L = 32 than at L = 16.",
     "The Maxwell rows of RANK, SUBSAMPLE and BOUNDARY print thousandths of MAIN's errors, 0.040 "
-    "for 40.8: not per cent, as two captions say, and as fractions ten times too small.",
+    "for 40.8: not percent, as two captions say, and as fractions ten times too small.",
     "WIDTH prints Diffusion-Sorption as 1.08 where MAIN has 0.108 %, with no word of the factor in "
     "its caption.",
     "WIDTH is said to be stable on most benchmarks, but the worst d has 2.2, 2.6 and 1.5 times the "

@@ -34,9 +34,12 @@ class RecordError(ValueError):
 
 def revisions(experiment: Experiment) -> dict[str, int]:
     """Today's revisions of what an experiment's numbers depend on."""
-    model, benchmark = experiment.model.name, experiment.data.benchmark
+    model, benchmark = MODELS[experiment.model.name], experiment.data.benchmark
+    revision = getattr(model, "revision", 1)
+    if experiment.model.preset == "recommended":
+        revision = getattr(model, "recommended_revision", revision)
     return {
-        "model": getattr(MODELS[model], "revision", 1),
+        "model": revision,
         "benchmark": getattr(BENCHMARKS[benchmark], "revision", 1)
         if benchmark in BENCHMARKS
         else 1,

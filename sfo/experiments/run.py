@@ -167,12 +167,17 @@ def make_record(trained: Run, test: Pairs) -> Record:
     best = min(validated, key=lambda row: row["validation"])
     return Record(
         experiment=trained.experiment,
-        errors=evaluate(trained.model, test),
+        errors=evaluate(trained.model, test, batch_size=_at_once(trained.experiment)),
         parameters=count_parameters(trained.model),
         best_epoch=best["epoch"],
         validation=best["validation"],
         epochs=len(trained.history),
     )
+
+
+def _at_once(experiment: Experiment) -> int:
+    """Samples in a batch of the evaluation: no more than a run was told to take at a time."""
+    return min(experiment.train.micro_batch or EVALUATION_BATCH, EVALUATION_BATCH)
 
 
 @torch.no_grad()
@@ -224,7 +229,8 @@ def evaluate_run(
         pairs = own_pairs(folder, experiment, data, split, points)
     else:
         pairs = run_pairs(experiment, points=points, file=file, split=split)
-    return evaluate(load_best(folder).to(device), pairs), pairs
+    model = load_best(folder).to(device)
+    return evaluate(model, pairs, batch_size=_at_once(experiment)), pairs
 
 
 def own_pairs(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import sfo.experiments.studies  # noqa: F401  (It registers the package's own.)
 from sfo.data.benchmarks import ScaleName
 from sfo.experiments.measurements import MEASUREMENTS, measured_models
 from sfo.experiments.results import Results

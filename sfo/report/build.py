@@ -10,7 +10,6 @@ from dataclasses import replace
 from html import escape, unescape
 from pathlib import Path
 
-import sfo.experiments.studies  # noqa: F401  (It registers the package's own.)
 from sfo.data.benchmarks import ScaleName
 from sfo.experiments.blocks import (
     Block,

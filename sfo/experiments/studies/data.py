@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from sfo.data.benchmarks import ScaleName
 from sfo.experiments import paper
-from sfo.experiments.blocks import Block, Entry, Row, Table, pictures
+from sfo.experiments.blocks import Block, Bullets, Entry, Row, Table, pictures
 from sfo.experiments.present import usual_blocks
+from sfo.experiments.pretraining import experiment_of
 from sfo.experiments.studies.cells import MAIN_MODELS, MODEL_TITLES
 from sfo.experiments.studies.main import EPOCHS
 from sfo.experiments.study import Cell, Study
@@ -29,6 +30,8 @@ PAPER_SAMPLES = 9000
 """Training samples of the paper."""
 USUAL = 500
 """Training samples of the desk scale: with fewer, there are as many steps as with these."""
+LONG_BENCHMARK, LONG = "allen_cahn", "long"
+"""Where SFO also trains on as many samples for longer, and the name of that column."""
 
 
 def data_cells(scale: ScaleName, seeds: int) -> list[Cell]:
@@ -59,7 +62,20 @@ def data_cells(scale: ScaleName, seeds: int) -> list[Cell]:
                 )
                 row = f"{benchmark}, {MODEL_TITLES[column]}"
                 cells.append(Cell(row, f"n={n}", experiment, seeds))
+    if scale == "desk":
+        row = f"{LONG_BENCHMARK}, {MODEL_TITLES['sfo_recommended']}"
+        cells.append(Cell(row, LONG, long_experiment()))
     return cells
+
+
+def long_experiment() -> Experiment:
+    """The run of the pretrained Allen–Cahn, on as many samples as the paper's."""
+    return experiment_of(LONG_BENCHMARK)
+
+
+def long_published(row: str, column: str) -> paper.Published | None:
+    """The paper's error beside that of the long run."""
+    return paper.MAIN[LONG_BENCHMARK]["sfo"] if column == LONG else None
 
 
 def power_law(sizes: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
@@ -78,12 +94,28 @@ def power_law(sizes: Sequence[float], errors: Sequence[float]) -> tuple[float, f
     return math.exp(mean_y - slope * mean_x), -slope
 
 
+def summarise_data(found: StudyResults) -> list[Block]:
+    """The error at the paper's data size beside the paper's."""
+    cell = next((f for (_, column), f in found.cells.items() if column == LONG), None)
+    interval = cell.interval() if cell else None
+    if cell is None or interval is None:
+        return []
+    run, printed = cell.cell.experiment, paper.MAIN[LONG_BENCHMARK]["sfo"]
+    text = (
+        f"SFO as recommended has {interval.mean:.2g} % on {found.plain_title(LONG_BENCHMARK)} with "
+        f"{WHOLE:,} training samples after {run.train.epochs} epochs "
+        f"(`sfo pretrain {LONG_BENCHMARK}`); the paper prints {printed.mean:g} % for its SFO with "
+        f"{PAPER_SAMPLES:,} samples after 500 epochs, on data of its own."
+    )
+    return [Bullets((text,))]
+
+
 def curves(found: StudyResults) -> dict[str, dict[int, float]]:
     """Errors in percent by the number of training samples, for every row."""
     out: dict[str, dict[int, float]] = {}
     for (row, column), cell in found.cells.items():
         interval = cell.interval()
-        if interval is not None:
+        if interval is not None and column != LONG:
             out.setdefault(row, {})[int(column.removeprefix("n="))] = interval.mean
     return out
 
@@ -156,8 +188,12 @@ STUDIES.register("data")(
         "Error against the number of training samples, %",
         "SFO as recommended and the two FNOs on growing parts of one set, with the same test "
         f"samples: {EPOCHS} epochs, and with fewer than {USUAL} samples as many steps as with "
-        f"{USUAL}. Muon at 1e-2, batches of 4.",
+        f"{USUAL}. Muon at 1e-2, batches of 4. The last column is SFO at about the paper's "
+        f"data size and for longer, the run of `sfo pretrain {LONG_BENCHMARK}`.",
         data_cells,
+        published=long_published,
+        summary=summarise_data,
+        titles={LONG: f"n={WHOLE}, {long_experiment().train.epochs} epochs"},
         present=present_data,
         compared=False,
     )
