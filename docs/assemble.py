@@ -2,15 +2,16 @@
 
     python docs/assemble.py && mkdocs build --strict
 
-The pages of docs/ are copied as they are, but for three things: equations in $…$ become MathML,
-which browsers draw without a script; links to files of the repository lead to their pages; and
-tutorials get their notebooks. The changelog, the results and the API's names are added.
+The pages of docs/ are copied as they are, except for three things: equations in $$…$$ become SVG
+pictures, which need no script and no font; links to files of the repository lead to their pages;
+and tutorials get their notebooks. The changelog, the results and the API's names are added.
 
     python docs/assemble.py readme                # after `sfo report results/desk`: the README's
                                                   # sentence about the results
 """
 
 import ast
+import html
 import json
 import os
 import re
@@ -28,6 +29,9 @@ OUTSIDE = {
     "results/desk/report.md": "results/report.md",
 }
 """Pages from outside of docs/, and where they go; the start page stands for the README."""
+REPORT = ROOT / "results" / "desk" / "report.md"
+LATER = "---\nsearch:\n  boost: 0.2\n---\n\n"
+"""Head of a page that the search names after tutorials and guides."""
 FENCE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.M | re.S)
 """Code, in which nothing is changed."""
 
@@ -64,22 +68,40 @@ def with_links(text: str, source: Path) -> str:
     return re.sub(r"\]\(([^)\s]+)\)", lead, text)
 
 
+def outlines(formula: str) -> str:
+    """A formula as an SVG picture of its letters' outlines, in the colour of the text.
+
+    It looks the same everywhere; MathML needs a font for mathematics, which many machines lack.
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.path import Path as Outline
+    from matplotlib.textpath import TextPath
+
+    shown = formula.replace(r"\frac", r"\dfrac")
+    path = TextPath((0, 0), f"${shown}$", size=18, prop=FontProperties(math_fontfamily="cm"))
+    letters = {Outline.MOVETO: "M", Outline.LINETO: "L", Outline.CURVE3: "Q", Outline.CURVE4: "C"}
+    steps = [
+        "Z" if code == Outline.CLOSEPOLY else letters[code] + " ".join(f"{v:.2f}" for v in points)
+        for points, code in path.iter_segments(simplify=False, curves=True)
+    ]
+    box = path.get_extents().padded(1)
+    return (
+        f'<svg role="img" aria-label="{html.escape(formula)}" fill="currentColor" '
+        f'width="{box.width:.0f}" height="{box.height:.0f}" viewBox="{box.x0:.2f} {-box.y1:.2f} '
+        f'{box.width:.2f} {box.height:.2f}"><path transform="scale(1,-1)" d="{"".join(steps)}"/>'
+        "</svg>"
+    )
+
+
 def with_equations(text: str) -> str:
-    """A page with MathML in the place of $…$ and $$…$$."""
-    from latex2mathml.converter import convert
+    """A page with pictures in the place of $$…$$."""
 
-    def block(match: re.Match[str]) -> str:
-        return f'\n<div class="equation">{mathml(match[1], "block")}</div>\n'
-
-    def mathml(formula: str, display: str) -> str:
-        drawn = convert(formula.strip(), display=display)
-        return drawn.replace("*", "&#42;").replace("_", "&#95;").replace("`", "&#96;")
+    def draw(match: re.Match[str]) -> str:
+        formula = " ".join(match[1].split())
+        return f'\n<div class="equation">{outlines(formula)}</div>\n'
 
     parts = FENCE.split(text)
-    for i in range(0, len(parts), 2):
-        parts[i] = re.sub(r"\$\$(.+?)\$\$", block, parts[i], flags=re.S)
-        inline = r"(?<![\w\\$])\$([^$\n]+?)\$(?![\w$])"
-        parts[i] = re.sub(inline, lambda m: mathml(m[1], "inline"), parts[i])
+    parts[::2] = [re.sub(r"\$\$(.+?)\$\$", draw, part, flags=re.S) for part in parts[::2]]
     return "".join(parts)
 
 
@@ -99,21 +121,32 @@ def report_table(report: str, heading: str, number: int, rows: list[str]) -> str
 
 def result_sentence() -> str:
     """What the README says of the results, with the report's numbers."""
-    report = (ROOT / "results" / "desk" / "report.md").read_text(encoding="utf-8")
+    report = REPORT.read_text(encoding="utf-8")
     short = report.split("\n## In short", 1)[1].split("\n## ", 1)[0]
+    first, of = re.findall(r"as recommended has the lowest error.*?on (\d+) of (\d+)", short)[0]
     places = re.findall(r"^\| (\dD [^|]*?) \|[^|]*\|[^|]*?\(([\d.]+)×\) \|", short, re.M)
     seconds = report_table(report, "## Main table", 1, ["SFO recommended"]).split("\n")[2]
-    shares = sorted(re.findall(r"\(([\d.]+)×\)", seconds), key=float)
-    errors = ", ".join(f"{multiple} ({name})" for name, multiple in places)
-    missing = re.search(r"not available, (\d+ of \d+) cells", report)
-    note = f" Of the cells of that table {missing[1]} are not trained yet." if missing else ""
-    return (
-        "At the [desk scale](docs/glossary.md#scale), with the same epochs for all and the "
-        "protocol chosen on validation samples for each model, SFO as recommended has this "
-        f"multiple of the error of the best other model: {errors}; in {shares[0]} to {shares[-1]} "
-        "of the training seconds of neuraloperator's FNO "
-        f"(`sfo reproduce main seconds --scale desk --seeds 3`).{note}"
+    shares = sorted(float(share) for share in re.findall(r"\(([\d.]+)×\)", seconds))
+    errors = ", ".join(f"{change(float(multiple))} on {name}" for name, multiple in places)
+    missing = re.search(r"not available, (\d+) of (\d+) cells", report)
+    note = (
+        f" Not trained yet: {missing[1]} of {missing[2]} pairs of model and benchmark."
+        if missing
+        else ""
     )
+    return (
+        "With [small data and short training](docs/glossary.md#scale), SFO with our recommended "
+        f"settings has the lowest error of the models trained so far on {first} of the paper's "
+        f"{of} benchmarks (against the best other model: {errors}), and it trains in "
+        f"{100 * shares[0]:.0f} to {100 * shares[-1]:.0f} % of the time of neuraloperator's FNO "
+        "(`sfo reproduce main seconds --scale desk --seeds 3`). All models have the same epochs, "
+        f"and each the best of four optimizer settings by its validation error.{note}"
+    )
+
+
+def change(multiple: float) -> str:
+    """An error that is a multiple of another, as a change in percent."""
+    return f"{100 * (multiple - 1):+.0f} %".replace("-", "−")
 
 
 def update_readme() -> None:
@@ -150,6 +183,21 @@ def with_numbers(text: str) -> str:
         return report_table(source, heading, int(number), [r.strip() for r in rows.split(",")])
 
     return re.sub(r"<!-- ((?:table|step):.*?) -->", fill, text)
+
+
+def results_page() -> str:
+    """The report with a word on how to read it, and the paper's numbers on a line of their own."""
+    source = REPORT.read_text(encoding="utf-8")
+    title, text = source.split("\n", 1)
+    link = os.path.relpath(ROOT / "docs", REPORT.parent)
+    intro = (
+        f"The desk [scale]({link}/glossary.md#scale) is small data and short training, which two "
+        f"cores can do; the paper's sizes are larger. [Reading a report]({link}/guides/"
+        "reading_a_report.md) says what each column is. The page is made by "
+        "`sfo report results/desk`.\n"
+    )
+    paper = r"(?<=.) \(paper ((?:[^()\n]|\([^()\n]*\))*)\)(?= \|)"
+    return f"{title}\n\n{intro}\n" + re.sub(paper, r"<br><small>paper \1</small>", text)
 
 
 def write(source: Path, text: str | None = None) -> None:
@@ -197,7 +245,7 @@ def api_page(package: str) -> str:
     """The names of a package, after what docs/api says of it."""
     text = (ROOT / "docs" / "api" / f"{package}.md").read_text(encoding="utf-8")
     entries = [f"::: {package}.{name}\n" for name in public_names(package)]
-    return text + "\n" + "\n".join(entries)
+    return LATER + text + "\n" + "\n".join(entries)
 
 
 def main() -> None:
@@ -211,7 +259,7 @@ def main() -> None:
             add_downloads(page)
     for name in OUTSIDE:
         if name.endswith(".md") and name != "README.md":
-            write(ROOT / name)
+            write(ROOT / name, results_page() if ROOT / name == REPORT else None)
     for package in packages():
         write(docs / "api" / f"{package}.md", api_page(package))
     shutil.copy(docs / "site.css", OUT)

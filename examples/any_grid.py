@@ -38,7 +38,7 @@ run = sfo.fit(
 # %% [markdown]
 # ## Two ways to another grid
 #
-# The paper builds its modes anew for every grid, `transfer="rebuild"`: there they are other
+# The paper builds its modes again for every grid, `transfer="rebuild"`: there they are other
 # functions. `transfer="restrict"`, part of the recommended settings, keeps the kernel that was
 # learned. The weights are the same, so a trained model can be switched.
 
@@ -58,7 +58,7 @@ figure = Figure(figsize=(7, 3), layout="constrained")
 left, right = figure.subplots(1, 2)
 for transfer in ("restrict", "rebuild"):
     left.plot(grids, [errors[transfer, n] for n in grids], "o-", label=transfer)
-left.set(xscale="log", yscale="log", xlabel="points", ylabel="error, %", xticks=grids)
+left.set(xscale="log", xlabel="points", ylabel="error, %", xticks=grids, ylim=0)
 left.set_xticklabels(grids)
 left.minorticks_off()
 left.legend(frameon=False)
@@ -68,8 +68,8 @@ for n, style in ((256, "-"), (64, "o")):
     u = run.predict(test.a[:1, :, :: 256 // n])[0, -1]
     right.plot(x[:: 256 // n], u, style, ms=3, lw=1, label=f"{n} points")
 right.set(xlabel="x", ylabel="u at the last time")
-right.legend(frameon=False)
-figure.savefig("grids.png", dpi=80)
+right.legend()
+figure.savefig("grids.png", dpi=140)
 
 # %% [markdown]
 # On a finer grid the error stays what it was; on a coarser one the data themselves have lost what

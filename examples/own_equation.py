@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Your own equation: Kuramoto–Sivashinsky as a plugin
 #
-# $$ \partial_t u = -\partial_x^2 u - \nu\,\partial_x^4 u - \tfrac12\,\partial_x u^2 $$
+# $$ \partial_t u = -\partial_x^2 u - \nu\,\partial_x^4 u - \frac{1}{2}\,\partial_x u^2 $$
 #
 # Flame fronts, chaotic in space and time. This file is a *plugin*: a Python file that registers
 # something. Everything then works with it: training, resuming, evaluation, studies, reports.

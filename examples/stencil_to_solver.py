@@ -63,4 +63,4 @@ decay.semilogy(*zip(*[(r[0], r[1]) for r in rows], strict=True), "--", label="ce
 decay.semilogy(*zip(*[(r[0], r[2]) for r in rows], strict=True), "o-", label="largest error")
 decay.set(xlabel="modes")
 decay.legend(frameon=False)
-figure.savefig("solver.png", dpi=80)
+figure.savefig("solver.png", dpi=140)

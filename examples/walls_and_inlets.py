@@ -3,8 +3,8 @@
 #
 # $$ \partial_t u = \partial_x^2 u, \qquad u(0, t) = c, \qquad \partial_x u(1, t) = 0 $$
 #
-# Heat on a line with an inlet on the left and a closed wall on the right. Convolutions know no
-# walls: what should a kernel see beyond the end of the domain? SFO has four answers, `boundary`.
+# Heat on a line with an inlet on the left and a closed wall on the right. A convolution needs
+# values beyond the ends of the domain: which? SFO has four answers, `boundary`.
 
 # %%
 import numpy as np
@@ -39,8 +39,8 @@ print("a", a.shape, "u", u.shape)
 # ## Four boundaries
 #
 # `circular`: the other end of the domain; `zero`: nothing; `reflect`: the mirror image; `learned`:
-# a learned multiple of the mirror image, per channel and wall, the recommended one where there are
-# ends. `support="two_sided"` lets a point see both of its sides, and `gate` makes the kernel depend
+# a learned multiple of the mirror image, per channel and wall, recommended where there are walls.
+# `support="two_sided"` lets a point see both of its sides, and `gate` makes the kernel depend
 # on the input; both are part of the recommended settings.
 
 # %%
@@ -66,4 +66,9 @@ for name in ("circular", "zero", "reflect", "learned"):
     axes.semilogy(x, size, label=name)
 axes.set(xlabel="x (inlet at 0, wall at 1)", ylabel="mean |error|")
 axes.legend(frameon=False, ncols=4)
-figure.savefig("walls.png", dpi=80)
+figure.savefig("walls.png", dpi=140)
+
+# %% [markdown]
+# Heat conduction is linear and the same everywhere, so that the gate gains nothing here; which
+# boundary and support fit does matter. The guide:
+# [boundaries and supports](../guides/boundaries.md).
