@@ -3,6 +3,7 @@
 Users' own modules register theirs, see `sfo.plugins`.
 """
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
@@ -12,6 +13,12 @@ T = TypeVar("T")
 
 class Registry(Generic[T]):
     """A table from names to objects that answers a wrong name with the right ones.
+
+    Args:
+        kind: What the objects are, for messages.
+        home: Module that registers the package's own objects when it is imported. It is imported
+            when a name is first missing or all are listed, so that a lookup gives the same answer
+            whatever else was imported before.
 
     Example:
         >>> COLOURS = Registry("colour")
@@ -25,8 +32,9 @@ class Registry(Generic[T]):
         ValueError: Unknown colour 'rde'; known: red. Did you mean 'red'?
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, home: str | None = None) -> None:
         self.kind = kind
+        self.home = home
         self._entries: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
@@ -53,6 +61,7 @@ class Registry(Generic[T]):
         if name not in self._entries:
             from sfo import plugins
 
+            self._load_home()
             plugins.load_installed()
         return name in self._entries
 
@@ -61,11 +70,17 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All names, sorted."""
+        self._load_home()
         return sorted(self._entries)
 
     def in_order(self) -> list[str]:
         """All names, in the order in which they were registered."""
+        self._load_home()
         return list(self._entries)
+
+    def _load_home(self) -> None:
+        if self.home is not None:
+            importlib.import_module(self.home)
 
 
 def unknown_name(kind: str, name: object, known: Sequence[str]) -> str:
@@ -86,13 +101,13 @@ def _home(entry: Any) -> tuple[str, str]:
     return kind.__module__, kind.__qualname__
 
 
-BASES: Registry[Callable[..., Any]] = Registry("basis")
+BASES: Registry[Callable[..., Any]] = Registry("basis", home="sfo.bases")
 """Functions `(n, n_modes) → (n_modes, n)` with orthonormal rows, see `sfo.bases`."""
-MODELS: Registry[Any] = Registry("model")
+MODELS: Registry[Any] = Registry("model", home="sfo.models")
 """Classes, or functions that give an `nn.Module`, see `sfo.models.build.build_model`."""
-BENCHMARKS: Registry[Any] = Registry("benchmark")
+BENCHMARKS: Registry[Any] = Registry("benchmark", home="sfo.data")
 """Instances of `sfo.data.benchmarks.Benchmark`, with their default options."""
-METRICS: Registry[Any] = Registry("metric")
+METRICS: Registry[Any] = Registry("metric", home="sfo.evaluation")
 """Functions of (prediction, truth, context), or `sfo.evaluation.Metric`."""
-STUDIES: Registry[Any] = Registry("study")
+STUDIES: Registry[Any] = Registry("study", home="sfo.experiments.studies")
 """Functions that list the cells of a table, or `sfo.experiments.study.Study`."""

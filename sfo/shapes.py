@@ -4,7 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 Field = Float[Tensor, "batch _ *grid"]
-"""A sampled function `(batch, channel, *grid)`: one value a channel and grid point."""
+"""A sampled function `(batch, channel, *grid)`: one value per channel and grid point."""
 
 Modes = Float[Tensor, "modes *grid"]
 """One basis function a row, on a grid."""

@@ -4,7 +4,14 @@ from sfo.registry import BENCHMARKS, MODELS
 
 
 def title(name: str) -> str:
-    """The title of a registered benchmark or model that has one; otherwise the name itself."""
+    """The title of a registered benchmark or model that has one; otherwise the name itself.
+
+    Example:
+        >>> title("allen_cahn, FNO"), title("n=125")
+        ('1D Allen–Cahn, FNO', 'n=125')
+    """
+    if ", " in name:
+        return ", ".join(map(title, name.split(", ")))
     for registry in (BENCHMARKS, MODELS):
         if name in registry:
             return getattr(registry[name], "title", name)

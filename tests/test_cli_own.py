@@ -207,9 +207,16 @@ def test_what_this_machine_does_not_have(run, tmp_path, capsys):
     if not torch.cuda.is_available():
         text = refusal(f"{line} --accelerator cuda", capsys)
         assert "`accelerator` must be one that is here: torch finds no CUDA device" in text
+        study = f"reproduce fixed --scale smoke --out {tmp_path}/study"
+        for command in (
+            f"{line} --devices 0,1",
+            study + " --devices 0,1",
+            study + " --accelerator cuda",
+        ):
+            assert refusal(command, capsys).endswith("pass --accelerator cpu.")
         assert "`devices` must be in 1.." in refusal(f"{line} --devices 1000", capsys)
     assert "does not fit into memory" in refusal(f"{line} --model.hidden-channels 900000", capsys)
-    assert not list(tmp_path.glob("run/*.json"))
+    assert list(tmp_path.rglob("*.json")) == []
 
 
 def test_a_configuration_is_changed_by_other_options(run, tmp_path):

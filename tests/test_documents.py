@@ -5,7 +5,7 @@ import re
 import shlex
 
 import pytest
-from pages import DOCS, OWN, PAGES, ROOT, TUTORIALS, blocks, name_of
+from pages import DOCS, OWN, PAGES, ROOT, TUTORIALS, blocks, briefly, name_of
 
 from sfo import cli
 from sfo.registry import BENCHMARKS, MODELS
@@ -21,17 +21,18 @@ ALONE = [
     if name_of(page) == "README.md" or all(kind != "bash" for kind, _ in blocks(page))
 ]
 """Pages whose Python needs no command; tests/test_page_commands.py runs the others."""
+HARDENING = DOCS / "hardening.md"
 
 
 @pytest.mark.parametrize("page", ALONE, ids=name_of)
 def test_code_runs(page, tmp_path, monkeypatch, registries):
-    """Python blocks of a page one after the other."""
+    """Python blocks of a page one after the other, with one epoch each."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
     names = {"__name__": "__main__"}
     for kind, text in blocks(page):
         if kind == "python":
-            exec(compile(text, page.name, "exec"), names)
+            exec(compile(briefly(text), page.name, "exec"), names)
 
 
 def commands(page):
@@ -103,6 +104,21 @@ def test_the_readme_says_what_the_report_says(monkeypatch):
     assert assemble.result_sentence() in (ROOT / "README.md").read_text()
 
 
+def test_every_equation_can_be_drawn(monkeypatch):
+    """With the letters that it has: a symbol that matplotlib does not know is an error."""
+    monkeypatch.syspath_prepend(DOCS)
+    import assemble
+
+    text = "".join(page.read_text() for page in OWN)
+    formulas = re.findall(r"\$\$(.+?)\$\$", text, re.S)
+    assert len(formulas) >= 10
+    for formula in formulas:
+        drawn = assemble.outlines(formula)
+        assert drawn.count("Z") >= 5, formula
+    page = assemble.with_equations("a\n\n$$ x^2 $$\n\n```text\n$$ x $$\n```\n")
+    assert page.count("<svg") == 1, "code stays as it is"
+
+
 def test_the_start_page_counts_as_the_package_does():
     """Variants of a benchmark, made as published files were, are no equations of their own."""
     words = (DOCS / "index.md").read_text()
@@ -118,3 +134,19 @@ def test_every_word_of_the_glossary_is_linked():
     text = "".join(page.read_text() for page in OWN)
     for anchor in anchors(DOCS / "glossary.md") - {"glossary"}:
         assert f"glossary.md#{anchor})" in text, anchor
+
+
+def test_tests_that_pages_name_exist():
+    """As `tests/test_files.py::test_one_lock_…`: file and function."""
+    text = "".join(page.read_text() for page in OWN)
+    named = set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text))
+    assert len(named) > 50, "docs/hardening.md names one for each fault"
+    for file, function in named:
+        assert (ROOT / file).is_file(), file
+        there = re.findall(r"^(?:async )?def (test_\w+)", (ROOT / file).read_text(), re.M)
+        assert not function or function in there, f"{file}::{function}"
+
+
+def test_every_fault_of_the_list_has_a_test():
+    rows = re.findall(r"^\| (\d+) \|.*`tests/[\w/]+\.py::\w+`", HARDENING.read_text(), re.M)
+    assert {int(line) for line in rows} == set(range(1, 13))

@@ -97,6 +97,7 @@ def test_the_context_of_the_image_is_the_repository_alone(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # Installs torch; a busy machine takes more than ten minutes.
 def test_the_steps_of_the_image_run_in_a_folder_of_their_own(tmp_path):
     """What RUN does after apt-get, with pip in the place of uv: no registry of images is needed.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pages import OWN, PAGES, REPORT, TUTORIALS, blocks, lines, name_of
+from pages import OWN, PAGES, REPORT, TUTORIALS, blocks, briefly, lines, name_of
 
 from sfo import cli
 
@@ -62,6 +62,10 @@ NOT_RUN = {
     "sfo evaluate runs/mine --accelerator cuda --devices 1,": _GPU,
     "sfo reproduce main --engine slurm --workers 32 --slurm slurm_partition=cpu "
     "--slurm timeout_min=240 --slurm mem_gb=4": _CLUSTER,
+    "pip install '.[slurm]'": _INSTALLS,
+    "pip install '.[ray]'": _INSTALLS,
+    "ray status": _CLUSTER,
+    "ray stop": _CLUSTER,
     "ray start --head --port 6379": _CLUSTER,
     "ray start --address head:6379": _CLUSTER,
     "sfo reproduce main --engine ray --address head:6379": _CLUSTER,
@@ -85,8 +89,8 @@ PUBLISHED = {
 }
 """Files that a reader would have downloaded, and the benchmark of which one is made instead."""
 
-QUICK = ("docs/index.md", "docs/guides/own_data.md")
-"""Pages that run with every `make test`."""
+QUICK = ("docs/guides/own_data.md",)
+"""Pages that run with every `make test`; so does the README's code, in tests/test_documents.py."""
 WITH_COMMANDS = [
     pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] * (name_of(page) not in QUICK))
     for page in [*OWN, REPORT]
@@ -136,7 +140,7 @@ def test_commands_run(page, tmp_path, monkeypatch, registries):
         if kind == "python" and page.parent != TUTORIALS:
             if "np.savez" not in text:
                 give(text)
-            exec(compile(smaller(text), page.name, "exec"), names)
+            exec(compile(briefly(smaller(text)), page.name, "exec"), names)
         elif kind == "bash":
             for line in lines(text):
                 if line not in NOT_RUN:

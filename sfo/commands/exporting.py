@@ -8,6 +8,7 @@ from torch import nn
 
 from sfo import zoo
 from sfo.models.export import Format
+from sfo.registry import unknown_name
 
 
 def export(
@@ -90,6 +91,9 @@ def load_target(target: str) -> tuple[nn.Module, tuple[int, ...] | None, dict[st
         )
     if not path.exists() and target in zoo.names():
         return zoo.load_pretrained(target), None, {}
+    if not path.exists() and "/" not in target:
+        unknown = unknown_name("pretrained model", target, zoo.names())
+        raise ValueError(f"There is no run or saved model {target!r} here. {unknown}")
     from sfo.models.operator import Operator
 
     return Operator.from_pretrained(target), None, {}

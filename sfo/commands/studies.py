@@ -189,7 +189,7 @@ class Display:
         self.live.stop()
 
     def update(self, state: "RunnerState") -> None:
-        """Draw it again, at most twice a second."""
+        """Draw it again, at most twice per second."""
         if not self.console.is_terminal:
             for name, seconds in state.seconds.items():
                 if name not in self.reported:

@@ -90,6 +90,17 @@ class Benchmark(ABC):
         return made.subsample(scale.stored)
 
     @property
+    def equation(self) -> str:
+        """The equation in a line, which is the first paragraph of its docstring.
+
+        Example:
+            >>> BENCHMARKS["burgers"].equation
+            '∂u/∂t + u ∂u/∂x = ν ∂²u/∂x², periodic on (lower, upper).'
+        """
+        words = type(getattr(self, "pde", None)).__doc__ if hasattr(self, "pde") else None
+        return " ".join((words or "").partition("\n\n")[0].split())
+
+    @property
     def solves_inputs(self) -> bool:
         """Whether any input, also one that was drawn by hand, can be solved: `solve_inputs`."""
         return type(self).solve_inputs is not Benchmark.solve_inputs

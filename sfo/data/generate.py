@@ -14,6 +14,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -33,6 +34,8 @@ from sfo.machine import usable_cores
 
 SampleProgress = Callable[[int, int], None]
 """Called with the samples done and the samples in all."""
+START_SECONDS = 1.5
+"""About what it takes until a worker process has imported what it needs."""
 PART = re.compile(r"\d{6,}|\.\d{6,}\.[0-9a-f]+")
 """Names of chunks, finished and not."""
 
@@ -86,7 +89,7 @@ def generate(
         scale: "smoke", "desk", "paper", or sizes of your own.
         samples: How many; None: as many as the scale says.
         seed: Seed of the initial states. Published variants count their seeds from here.
-        workers: Processes; None: one per core.
+        workers: Processes; None: one per core, and none for what is solved before they could start.
         progress: Called as samples are done.
     """
     if isinstance(scale, str):
@@ -105,7 +108,7 @@ def generate(
     # A finished file needs no lock: it may lie in a folder that nobody can write to.
     if not _is_there(path, recipe, samples):
         try:
-            _make(recipe, resolved(path), samples, workers or usable_cores(), progress)
+            _make(recipe, resolved(path), samples, workers, progress)
         except DataFileError:
             raise
         except OSError as error:
@@ -117,7 +120,7 @@ def generate(
 
 
 def _make(
-    recipe: Recipe, path: Path, samples: int, workers: int, progress: SampleProgress | None
+    recipe: Recipe, path: Path, samples: int, workers: int | None, progress: SampleProgress | None
 ) -> None:
     """Solve what is missing and write the file, as the only process that does."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,18 +175,18 @@ def _is_there(path: Path, recipe: Recipe, samples: int) -> bool:
 
 
 def _solve_missing(
-    recipe: Recipe, parts: Path, samples: int, workers: int, progress: SampleProgress | None
+    recipe: Recipe, parts: Path, samples: int, workers: int | None, progress: SampleProgress | None
 ) -> None:
     size = recipe.benchmark.chunk
     chunks = range(-(-samples // size))
     missing = [c for c in chunks if _read_part(recipe, parts, c) is None]
     done = samples - sum(min(size, samples - c * size) for c in missing)
 
-    alone = Lock()
+    one_at_a_time = Lock()
 
     def report(chunk: int | None = None) -> None:
         nonlocal done
-        with alone:
+        with one_at_a_time:
             if chunk is not None:
                 done += min(size, samples - chunk * size)
             if progress is not None:
@@ -191,19 +194,20 @@ def _solve_missing(
 
     report()
     # A benchmark of a notebook is known to this process alone.
-    if workers == 1 or len(missing) <= 1 or not plugins.importable(type(recipe.benchmark)):
-        for chunk in missing:
-            _make_part(recipe, parts, chunk)
-            report(chunk)
+    here = workers == 1 or not plugins.importable(type(recipe.benchmark))
+    alone_until = time.monotonic() + (START_SECONDS if workers is None else 0)
+    while missing and (here or len(missing) == 1 or time.monotonic() < alone_until):
+        chunk = missing.pop(0)
+        _make_part(recipe, parts, chunk)
+        report(chunk)
+    if not missing:
         return
     todo: Queue[int] = Queue()
     for chunk in missing:
         todo.put(chunk)
-    with ThreadPoolExecutor(min(workers, len(missing))) as pool:
-        helpers = [
-            pool.submit(_drive_worker, recipe, parts, todo, report)
-            for _ in range(min(workers, len(missing)))
-        ]
+    count = min(workers or usable_cores(), len(missing))
+    with ThreadPoolExecutor(count) as pool:
+        helpers = [pool.submit(_drive_worker, recipe, parts, todo, report) for _ in range(count)]
         try:
             for helper in as_completed(helpers):
                 helper.result()

@@ -120,7 +120,7 @@ def _which_equation(
     """The equation that carries the first frame to the second, and how well it does.
 
     The right one misses less than 1 % of the change, on coarse subsets too, the others more than
-    40 %. The published Diffusion–Reaction file passes, for so early diffusion rules; what its
+    40 %. The published Diffusion–Reaction file passes, because so early diffusion rules; what its
     reaction is worth, `sfo doctor` says.
     """
     tensor, length = file["tensor"], len(x) * _spacing(file, "x", x)

@@ -50,12 +50,23 @@ def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float])
             axes.set_title(name, fontsize="medium")
             x, y = ("x", "t") if pairs.grid.n_dim == 1 else ("y", "x")
             axes.set(xlabel=x, ylabel=y)
-    what = f"{pairs.names[0]}, whole trajectory"
-    if pairs.grid.n_dim > 1:
-        plane = ", middle plane" if pairs.grid.n_dim == 3 else ""
-        what = f"{pairs.names[0]} at t = {pairs.times[-1]:.3g}{plane}"
-    figure.suptitle(f"{pairs.benchmark}: {what}", fontsize="medium")
+    what = _what(pairs)
+    named = pairs.benchmark not in (
+        "unknown",
+        "arrays",
+    )  # Arrays in memory have no name of their own.
+    figure.suptitle(f"{pairs.benchmark}: {what}" if named else what, fontsize="medium")
     return figure
+
+
+def _what(pairs: Pairs) -> str:
+    """The part of the solution that is drawn."""
+    steady = pairs.n_times == 1
+    if pairs.grid.n_dim == 1:
+        return pairs.names[0] if steady else f"{pairs.names[0]}, whole trajectory"
+    time = "" if steady else f" at t = {pairs.times[-1]:.3g}"
+    plane = ", middle plane" if pairs.grid.n_dim == 3 else ""
+    return f"{pairs.names[0]}{time}{plane}"
 
 
 def _draw_lines(

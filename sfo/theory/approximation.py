@@ -38,7 +38,7 @@ r = 1 is included: marginal stability costs nothing but the N in κ. By the tria
 kernel ∫ rᵗ dν(r), such as (1 + t)^{−s}, s > 0.
 
 **What does not follow.** For r < 0, and for complex roots, K_N grows like a power N of a number
-above 1 off [0, 1], and (1) says nothing; nor is there anything to say, for the leading modes do
+above 1 off [0, 1], and (1) says nothing; nor is there anything to say, because the leading modes do
 not alternate. A negative root is reached by alternating the modes, (−1)ᵗ φₗ[t]: then all of the
 above holds for |r|. Nor does an ℓ² bound on a kernel bound the operator, as the paper's proof
 reads: the norm of a convolution is at most the kernel's ℓ¹ norm, which costs a factor √N (2√N

@@ -35,7 +35,7 @@ class Stencil:
 
     Attributes:
         alpha, beta: The eigenvalue pairs, `(d,)`.
-        vectors: The joint eigenvectors, one a column, `(d, d)`.
+        vectors: The joint eigenvectors, one per column, `(d, d)`.
         r: The roots rₖ, `(d,)`.
         theta: The matrices Θₖ, `(d, d, d)`, the first axis counting k.
 

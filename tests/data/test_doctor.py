@@ -21,7 +21,7 @@ SAMPLES = 6
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """One small file a benchmark."""
+    """One small file per benchmark."""
     folder = tmp_path_factory.mktemp("made")
     return {name: make(folder, name, SAMPLES) for name in BENCHMARKS.names()}
 

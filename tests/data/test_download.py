@@ -353,7 +353,7 @@ def test_part_is_whole(site, tmp_path, way):
 
 
 def test_part_too_long(site, tmp_path):
-    """A part longer than the file makes the server answer 416, and starts anew."""
+    """A part longer than the file makes the server answer 416, and starts again."""
     interrupt(site, tmp_path)
     (tmp_path / "waves.h5.part").write_bytes(DATA + b"more")
     assert fetch(site, tmp_path).read_bytes() == DATA

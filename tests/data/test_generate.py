@@ -22,7 +22,7 @@ generate(Tiny(seconds=0.03), sys.argv[1], scale="smoke", samples=60, workers=int
 """
 
 
-@pytest.mark.parametrize("kind", [Tiny(), TinyGroups()])
+@pytest.mark.parametrize("kind", [pytest.param(Tiny(), marks=pytest.mark.slow), TinyGroups()])
 def test_the_same_bytes_whatever_the_workers(kind, tmp_path):
     made = [
         generate(kind, tmp_path / f"{workers}.hdf5", scale="smoke", workers=workers).read_bytes()
@@ -55,7 +55,8 @@ def test_other_seeds_and_options_give_other_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("workers", "kills"),
     [
-        (2, 2),
+        (2, 1),
+        pytest.param(2, 2, marks=pytest.mark.slow),
         pytest.param(1, 3, marks=pytest.mark.slow),
         pytest.param(1, 20, marks=pytest.mark.slow),
     ],

@@ -56,7 +56,7 @@ def test_profiles_are_frames():
 
 
 def test_frames_are_turned_so_that_x_runs_to_the_right():
-    """A row a sample; static fields first, then each field at the same times."""
+    """One row per sample; static fields first, then each field at the same times."""
     data = random_data(2, channels=2, static=1, samples=2)
     panels = drawn(picture(data))
     assert len(panels) == 2 * (1 + 2 * 5)

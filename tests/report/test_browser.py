@@ -117,7 +117,7 @@ def test_contents_point_at_sections(seen):
 
 
 def test_the_rendered_main_table_is_the_records(seen, folder):
-    """A line a model; our number on the first line of a cell, the paper's below it."""
+    """One line per model; our number on the first line of a cell, the paper's below it."""
     results = Results(folder)
     cells = STUDIES["main"].cells("smoke", 2)
     (table,) = seen[1280]["tables"]

@@ -227,7 +227,7 @@ def test_a_symmetric_kernel_needs_the_even_rows_alone():
 
 
 def test_the_longest_kernels_work():
-    """N = 65,536 up to ρ = 1 − 1e-4: 9 digits with 60 modes, at one tenth of a per cent of N."""
+    """N = 65,536 up to ρ = 1 − 1e-4: 9 digits with 60 modes, at one tenth of a percent of N."""
     n = 65536
     g = powers(torch.tensor([0.5, 0.99, 0.9999], dtype=torch.float64), n)
     errors = projection_errors(g, 60) / g.norm(dim=-1, keepdim=True)

@@ -23,7 +23,9 @@ SIGN: dict[Outflow, int] = {"published": 1, "stated": -1}
 
 @dataclass(frozen=True)
 class DiffusionSorption:
-    """∂u/∂t = D/R(u) ∂²u/∂x² on (lower, upper), with the retardation by Freundlich's sorption
+    """∂u/∂t = D/R(u) ∂²u/∂x² on (lower, upper), R(u) being the retardation by sorption.
+
+    After Freundlich,
 
         R(u) = 1 + (1 − φ)/φ ρ_s k_f n_f (u + shift)^(n_f − 1).
 

@@ -128,7 +128,7 @@ def rk45(
             and the polynomial between its ends.
 
     Returns:
-        One row a time, the number of rates computed, and the time reached, which falls short
+        One row per time, the number of rates computed, and the time reached, which falls short
         of `times[-1]` if the step became too small.
     """
     n = len(initial)
