@@ -100,16 +100,24 @@ def test_a_record_that_the_results_have_no_room_for_is_kept_elsewhere(tmp_path, 
 
 def test_a_lost_node_costs_no_record(tmp_path, cluster):
     """Three runs and an analysis each; one of two nodes is killed while it works."""
-    runs, removed = [tiny(seed, epochs=20) for seed in range(3)], []
+    runs, removed = [tiny(seed, epochs=40) for seed in range(3)], []
     begun = Results(tmp_path / "scratch")
+    over = threading.Event()
 
-    def lose_a_node(state):
-        if not removed and any((begun.run_folder(run) / "checkpoints").exists() for run in runs):
-            node = cluster.worker_nodes.copy().pop()
-            removed.append(node)
-            cluster.remove_node(node, allow_graceful=False)
+    def lose_a_node():
+        """A thread, because the runner looks too seldom: a run may be over in between."""
+        while not over.wait(0.01):
+            if any((begun.run_folder(run) / "checkpoints").exists() for run in runs):
+                removed.append(cluster.worker_nodes.copy().pop())
+                return cluster.remove_node(removed[0], allow_graceful=False)
 
-    state = through_ray(runs, tmp_path / "ray", cluster, lose_a_node, ["coefficients"])
+    thread = threading.Thread(target=lose_a_node)
+    thread.start()
+    try:
+        state = through_ray(runs, tmp_path / "ray", cluster, analyses=["coefficients"])
+    finally:
+        over.set()
+        thread.join()
     assert (len(removed), state.failed) == (1, {})
     # One whose node was lost between its end and its answer is found by the next task, not done.
     found = measured(tmp_path / "ray")
