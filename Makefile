@@ -10,7 +10,7 @@ demo: .venv/.dev
 
 # Lint, types, doctests and tests, on all cores with one thread each.
 test: .venv/.dev lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow and not peers and not engines"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not peers and not engines"
 
 test-slow: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "slow and not peers and not engines"

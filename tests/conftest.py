@@ -5,7 +5,9 @@ are listed, so that `make test` stays short.
 """
 
 import os
+import subprocess
 
+import forked
 import pytest
 import torch
 from jaxtyping import install_import_hook
@@ -28,6 +30,13 @@ collect_ignore = ["contracts/fake_cuda.py"]
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _forked(request, monkeypatch):
+    """Programs that quick tests start are forked, except where a new interpreter is the point."""
+    if not {"slow", "peers", "engines", "new_interpreter"} & {*request.keywords}:
+        monkeypatch.setattr(subprocess, "Popen", forked.Popen)
 
 
 def cpu_seconds():

@@ -50,6 +50,7 @@ def test_what_has_no_tests_asks_for_none(tests_of, monkeypatch):
     assert tests_of([]) == []
 
 
+@pytest.mark.new_interpreter
 def test_only_files_that_hold_slow_tests_are_named(changed_tests, monkeypatch, tmp_path):
     """pytest ended with "no tests ran" where a file had none, and the run was taken for empty."""
     monkeypatch.chdir(tmp_path)

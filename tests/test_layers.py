@@ -75,10 +75,14 @@ def test_every_package_has_a_rule():
     assert parts - set(MAY_IMPORT) == {"commands"}, "the commands may import all, others not"
 
 
+@pytest.mark.new_interpreter
 def test_importing_the_package_imports_nothing_heavy():
     """They take seconds, and are needed only by those who solve, compile or draw."""
-    heavy = ["torch._dynamo", "numba", "scipy.integrate", "matplotlib", "lightning_fabric"]
-    program = f"import sys, sfo; print([m for m in {heavy} if m in sys.modules])"
+    heavy = ["torch._dynamo", "numba", "scipy.integrate", "scipy.stats", "matplotlib"]
+    heavy += ["lightning_fabric"]
+    program = (
+        f"import sys, sfo, sfo.experiments.worker; print([m for m in {heavy} if m in sys.modules])"
+    )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert found.stdout.strip() == "[]", found.stdout + found.stderr
 

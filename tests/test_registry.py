@@ -30,6 +30,7 @@ def test_what_is_defined_again_takes_its_own_place():
     assert registry["red"]() == 2
 
 
+@pytest.mark.new_interpreter
 def test_the_package_s_own_are_found_whatever_was_imported_before():
     """In an interpreter that imported nothing else."""
     code = """

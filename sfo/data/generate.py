@@ -35,7 +35,7 @@ from sfo.machine import usable_cores
 SampleProgress = Callable[[int, int], None]
 """Called with the samples done and the samples in all."""
 START_SECONDS = 1.5
-"""About what it takes until a worker process has imported what it needs."""
+"""CPU time, about what it takes until a worker process has imported what it needs."""
 PART = re.compile(r"\d{6,}|\.\d{6,}\.[0-9a-f]+")
 """Names of chunks, finished and not."""
 
@@ -195,8 +195,8 @@ def _solve_missing(
     report()
     # A benchmark of a notebook is known to this process alone.
     here = workers == 1 or not plugins.importable(type(recipe.benchmark))
-    alone_until = time.monotonic() + (START_SECONDS if workers is None else 0)
-    while missing and (here or len(missing) == 1 or time.monotonic() < alone_until):
+    alone_until = time.process_time() + (START_SECONDS if workers is None else 0)
+    while missing and (here or len(missing) == 1 or time.process_time() < alone_until):
         chunk = missing.pop(0)
         _make_part(recipe, parts, chunk)
         report(chunk)

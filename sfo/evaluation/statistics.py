@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import floor, log10, sqrt
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 # So many resampled differences are held at a time, 8 MB.
 CHUNK = 2**20
@@ -62,7 +62,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     _check_level(level)
     if len(x) == 1:
         return Interval(float(x[0]), None, 1, level)
-    t = stats.t.ppf((1 + level) / 2, len(x) - 1)
+    t = stdtrit(len(x) - 1, (1 + level) / 2)
     return Interval(float(x.mean()), float(t * x.std(ddof=1) / sqrt(len(x))), len(x), level)
 
 
@@ -130,6 +130,8 @@ def compare(
             "`first` and `second` must be errors on the same samples and `resamples` at least 1, "
             f"got {len(x)} and {len(y)} errors, resamples={resamples}."
         )
+    from scipy.stats import wilcoxon  # a second, of which most commands have no use
+
     d = x - y
     lower, upper = _bootstrap(d, level, resamples, seed) if len(d) > 1 else (None, None)
     return Comparison(
@@ -138,7 +140,7 @@ def compare(
         upper=upper,
         reduction=float(1 - x.mean() / y.mean()) if y.mean() != 0 else None,
         wins=float((d < 0).mean() + (d == 0).mean() / 2),
-        p_value=float(stats.wilcoxon(d).pvalue) if d.any() else 1.0,
+        p_value=float(wilcoxon(d).pvalue) if d.any() else 1.0,
         n=len(d),
         level=level,
     )

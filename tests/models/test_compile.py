@@ -57,29 +57,17 @@ def run(*lines):
     return json.loads(result.stdout.splitlines()[-1])
 
 
-@pytest.fixture(scope="module")
-def errors(tmp_path_factory):
-    """Of all that is quick, in one process, because importing the compiler takes the most time."""
-    path = str(tmp_path_factory.mktemp("export") / "sfo.pt2")
-    lines = {
-        "whole": "compile_model('aot_eager', fullgraph=True)",
-        "export recommended": f"export_model(SFO.recommended, {path!r})",
-    }
-    found = run(*lines.values())
-    return {name: found[line] for name, line in lines.items()}
-
-
-def test_compiles_without_a_graph_break(errors):
-    assert not errors["whole"]
-
-
-def test_exports_with_a_dynamic_batch(errors):
-    assert not errors["export recommended"]
+@pytest.mark.slow
+def test_compiles_without_a_graph_break():
+    line = "compile_model('aot_eager', fullgraph=True)"
+    assert not run(line)[line]
 
 
 @pytest.mark.slow
-def test_exports_with_a_dynamic_batch_as_in_the_paper(tmp_path):
-    line = f"export_model(SFO, {str(tmp_path / 'sfo.pt2')!r})"
+@pytest.mark.parametrize("make", ["SFO", "SFO.recommended"])
+def test_exports_with_a_dynamic_batch(make, tmp_path):
+    """Quickly tested with test_export.py, on a line."""
+    line = f"export_model({make}, {str(tmp_path / 'sfo.pt2')!r})"
     assert not run(line)[line]
 
 

@@ -33,7 +33,7 @@ def test_two_processes_have_the_gradient_of_one():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    context = torch.multiprocessing.get_context("spawn")
+    context = torch.multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
     processes = [context.Process(target=worker, args=(rank, port, queue)) for rank in range(2)]
     for process in processes:

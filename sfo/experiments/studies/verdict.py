@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from scipy import stats
-
 from sfo.evaluation.statistics import compare
 from sfo.experiments import paper
 from sfo.experiments.blocks import Entry, Row, Table, alike
@@ -189,7 +187,9 @@ def _order(ours: Standing, theirs: Standing) -> Entry:
     common = [column for column in theirs.others if column in ours.others]
     if len(common) < 3:
         return NOTHING
-    tau = stats.kendalltau(
+    from scipy.stats import kendalltau  # a second, of which a run has no use
+
+    tau = kendalltau(
         [_value(ours.others[c]) for c in common], [_value(theirs.others[c]) for c in common]
     ).statistic
     return Entry(f"{tau:.2f} ({len(common)} models)")
