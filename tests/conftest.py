@@ -4,8 +4,10 @@ At the end of a run, tests that are not marked slow and took more than `LONG` se
 are listed, so that `make test` stays short.
 """
 
+import base64
 import os
 import subprocess
+from pathlib import Path
 
 import forked
 import pytest
@@ -16,8 +18,13 @@ from jaxtyping import install_import_hook
 CHECKED = ["sfo.bases", "sfo.fft", "sfo.spectral_mix", "sfo.models.blocks"]
 with install_import_hook(CHECKED, "beartype.beartype"):
     import sfo  # noqa: F401
+    from sfo.files import replacing
 
 torch.set_num_threads(1)
+EMPTY_PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+)
+"""A PNG of one point."""
 LONG = 5.0
 """Seconds of CPU time, of a test and the processes that it has started and waited for."""
 BEGUN = pytest.StashKey[float]()
@@ -32,11 +39,31 @@ def _seed():
     torch.manual_seed(0)
 
 
+def is_marked(test, *names):
+    """Whether it has one of these marks; its keywords are also the folders that it is in."""
+    return any(test.get_closest_marker(name) for name in names)
+
+
 @pytest.fixture(autouse=True)
 def _forked(request, monkeypatch):
     """Programs that quick tests start are forked, except where a new interpreter is the point."""
-    if not {"slow", "peers", "engines", "new_interpreter"} & {*request.keywords}:
+    if not is_marked(request.node, "slow", "peers", "engines", "new_interpreter"):
         monkeypatch.setattr(subprocess, "Popen", forked.Popen)
+
+
+@pytest.fixture(autouse=True)
+def _small_pictures(request, monkeypatch):
+    """Drawing its predictions takes nine tenths of a small run: quick tests get an empty picture,
+    but for those that look at it."""
+    if is_marked(request.node, "slow", "peers", "engines", "pictures"):
+        return
+
+    def save_empty(figure, path, dpi=110):
+        with replacing(path) as made:
+            made.write_bytes(EMPTY_PICTURE)
+        return Path(path)
+
+    monkeypatch.setattr("sfo.experiments.run.save_figure", save_empty)
 
 
 def cpu_seconds():

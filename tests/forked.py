@@ -35,7 +35,7 @@ IMPORTS = [
     *["sfo.experiments.engines.local", "sfo.experiments.run", "sfo.experiments.worker"],
     *["sfo.report.build", "sfo.training.fit", "torch.distributed.run"],
 ]
-NEW_INTERPRETER = subprocess.Popen
+NEW_INTERPRETER, PYTHON = subprocess.Popen, sys.executable
 address = None
 """Of the process that forks, once it is started; what is forked inherits it."""
 
@@ -48,7 +48,7 @@ class Popen(NEW_INTERPRETER):
     def _execute_child(self, *given):
         asked = inspect.signature(NEW_INTERPRETER._execute_child).bind(self, *given).arguments
         words = asked["args"]
-        if isinstance(words, str) or str(words[0]) != sys.executable:
+        if isinstance(words, str) or str(words[0]) != PYTHON:
             return NEW_INTERPRETER._execute_child(self, *given)
         unheard = ["executable", "preexec_fn", "shell", "umask", "uid", "gid", "pass_fds"]
         assert all(asked.get(name) in (None, False, -1, ()) for name in unheard), asked
@@ -111,7 +111,7 @@ def _server():
         place = os.path.join(tempfile.mkdtemp(prefix="forked-"), "socket")
         alone = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
         server = NEW_INTERPRETER(
-            [sys.executable, os.path.abspath(__file__), place],
+            [PYTHON, os.path.abspath(__file__), place],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **alone},
@@ -215,7 +215,7 @@ def _run(words):
     paths = list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     here = os.path.dirname(os.path.abspath(first)) if first not in ("-m", "-c") else ""
     sys.path[:0] = [here or os.getcwd() if first == "-m" else here, *paths]
-    sys.orig_argv = [sys.executable, *words]
+    sys.orig_argv = [PYTHON, *words]
     if first == "-m":
         sys.argv = rest
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)

@@ -122,6 +122,7 @@ def test_orbits_save_matrices():
 
 
 @linux
+@pytest.mark.new_interpreter
 def test_training_memory_is_what_the_step_keeps():
     """Ten fields of 16 MB; û − u; and where its gradient begins one more, with its factor."""
     field = torch.zeros(2, 1, 2**21)

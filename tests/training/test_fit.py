@@ -39,7 +39,6 @@ print(fit(small(ema=0.9), Path(sys.argv[1])).experiment.key)
 """
 
 
-@pytest.mark.new_interpreter
 def test_the_same_bits_in_another_process(tmp_path):
     """A fresh interpreter gives the same weights, metrics and key."""
     (tmp_path / "script.py").write_text(SCRIPT)

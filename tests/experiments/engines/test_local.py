@@ -13,6 +13,7 @@ from tiny_studies import measured, processes, study, tiny
 from sfo.cli import main
 from sfo.experiments.engines import make_engine
 from sfo.experiments.engines.job import perform
+from sfo.experiments.engines.local import LocalEngine
 from sfo.experiments.results import Results, Taken, name
 from sfo.experiments.runner import reproduce
 from sfo.experiments.worker import Job, attempt
@@ -81,15 +82,15 @@ def test_two_runners_in_one_folder_share_the_runs(tmp_path, engine):
 
 
 def test_a_worker_that_dies_is_replaced_and_its_run_goes_on(tmp_path):
-    run, killed = tiny(epochs=15), []
+    run, killed, results = tiny(epochs=15), [], Results(tmp_path / "disturbed")
+    engine = LocalEngine(results, 1, Devices("cpu"))
 
     def kill(state):
         if not killed and any(step for step, _ in state.step.values()):
-            killed.extend(processes("sfo.experiments.worker", str(tmp_path / "disturbed")))
+            killed.append(engine.pool[0].process.pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    results = Results(tmp_path / "disturbed")
-    state = reproduce([study([run])], results, workers=1, progress=kill)
+    state = reproduce([study([run])], results, engine=engine, progress=kill)
     assert (len(killed), state.failed, [*state.seconds]) == (1, {}, [name(run)])
     perform(Job(run).to_json(), str(tmp_path / "calm"))
     assert measured(tmp_path / "disturbed") == measured(tmp_path / "calm")
