@@ -56,9 +56,9 @@ def reproduce(
     $ sfo report results/desk
 
     Args:
-        study: Names of studies: main, main-adam, pareto, data, fixed, params, runtime, seconds,
-            basis, glu, index, rank, width, tune, coefficients, subsample, zero-shot, boundary,
-            design, those of plugins, or all.
+        study: Names of studies: main, main-adam, pareto, start, data, fixed, params, runtime,
+            seconds, basis, glu, index, rank, width, tune, coefficients, subsample, zero-shot,
+            boundary, design, those of plugins, or all.
         scale: Size of the data and length of the training.
         out: Folder for the Records; if left out, results/SCALE.
         seeds: Number of runs of each cell. One seed for every cell comes first, then the others.
