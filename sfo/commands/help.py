@@ -1,4 +1,4 @@
-"""What `--help` prints, and what is said of words that an option does not take."""
+"""What `--help` prints, and the error for a word that an option does not take."""
 
 import contextlib
 import functools
@@ -11,7 +11,6 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import tyro
-
 
 IF_LEFT_OUT = re.compile(
     r"[;,:] if left out, (.+?)(?=;|\.?$)"  # "; if left out, runs/NAME.png."
@@ -82,16 +81,14 @@ def _word(kind: Any) -> str:
 
 def option_help(text: str, hint: str, annotation: Any) -> Any:
     """What tyro prints of an option: its text, its default in words, what stands for its value."""
-    word = placeholder(annotation)
-    named = {} if word is None else {"metavar": word}
-    return tyro.conf.arg(help=text, help_behavior_hint=hint, **named)
+    return tyro.conf.arg(help=text, help_behavior_hint=hint, metavar=placeholder(annotation))
 
 
 def with_resolved_defaults(command: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the command's options that returns the call to make.
 
-    Its help has a value in words wherever the default is None or an empty list. The call is made by whoever has
-    parsed the options, so that an error of parsing can be told from one of the command.
+    Its help has a value in words wherever the default is None or an empty list. The call is made by
+    whoever has parsed the options, so that an error of parsing can be told from one of the command.
     """
     texts = argument_texts(command.__doc__)
     signature = inspect.signature(command)
@@ -126,15 +123,15 @@ def parsed(parse: Callable[[], Any]) -> Any:
     Args:
         parse: Reads the options by tyro, which prints a box of lines to stderr, and exits.
     """
-    said = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(printed):
             return parse()
     except SystemExit:
-        sentence = not_a_number(said.getvalue())
+        sentence = not_a_number(printed.getvalue())
         if sentence is not None:
             raise ValueError(sentence) from None
-        print(said.getvalue(), end="", file=sys.stderr)
+        print(printed.getvalue(), end="", file=sys.stderr)
         raise
 
 

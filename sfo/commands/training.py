@@ -20,7 +20,7 @@ from sfo.models.build import Preset
 from sfo.training.config import Experiment, TrainConfig
 from sfo.training.folder import new_folder
 
-DRAWN = 4
+PICTURE_SAMPLES = 4
 """Samples in the picture of a prediction."""
 RunPath = Annotated[Path, tyro.conf.Positional]
 
@@ -113,8 +113,8 @@ def train(
         logger: Where else the training curves are written: csv, wandb, mlflow or tensorboard.
         stream: Read samples from the file batch by batch; if left out, where the training samples
             take more than 512 MB.
-        training: Settings of the training; those left out are as in the benchmark's protocol at this
-            scale.
+        training: Settings of the training; what is not given is as in the protocol of the benchmark
+            at this scale.
     """
     chosen = Chosen(
         benchmark=benchmark,
@@ -266,7 +266,7 @@ def predict(
     if picture is not None:
         shape = RunFolder(run).data_shape()
         if a.ndim == shape.grid.n_dim + 2:
-            a, u = a[:DRAWN], u[:DRAWN]
+            a, u = a[:PICTURE_SAMPLES], u[:PICTURE_SAMPLES]
         figure = answer_figure(a, u, shape.grid, shape.times, shape.names, shape.inputs)
         save_figure(figure, picture)
         print(f"Picture: {picture}")

@@ -31,10 +31,10 @@ from sfo.experiments.record import (
 from sfo.files import write_atomically
 from sfo.training.config import Experiment
 
-Kept = TypeVar("Kept", Record, Analysis)
+T = TypeVar("T", Record, Analysis)
 
 
-class Taken(Exception):
+class AlreadyClaimed(Exception):
     """A run that another process is at."""
 
 
@@ -115,7 +115,7 @@ class Results:
 
     @contextmanager
     def claimed(self, experiment: Experiment, wait: float = 0.0) -> Iterator[None]:
-        """Hold an experiment while it is worked on; `Taken` if another process does.
+        """Hold an experiment while it is worked on; `AlreadyClaimed` if another process does.
 
         Args:
             experiment: What is worked on.
@@ -128,7 +128,7 @@ class Results:
         try:
             lock.acquire(timeout=wait)
         except Timeout:
-            raise Taken(name(experiment)) from None
+            raise AlreadyClaimed(name(experiment)) from None
         try:
             yield
         finally:
@@ -139,7 +139,7 @@ class Results:
         try:
             with self.claimed(experiment):
                 return False
-        except Taken:
+        except AlreadyClaimed:
             return True
 
     def check_writable(self) -> None:
@@ -179,7 +179,7 @@ class Results:
         ]
         return [str(error) for error in errors]
 
-    def _get(self, kind: type[Kept], path: Path, experiment: Experiment) -> Kept | None:
+    def _get(self, kind: type[T], path: Path, experiment: Experiment) -> T | None:
         if path not in self._read:
             if not path.exists():
                 return None
@@ -205,7 +205,7 @@ def name(experiment: Experiment) -> str:
     )
 
 
-def _errors(kind: type[Kept], folder: Path) -> Iterator[RecordError]:
+def _errors(kind: type[T], folder: Path) -> Iterator[RecordError]:
     for path in sorted(folder.glob("*.json")):
         try:
             run = name(load_trusted(kind, path).experiment)
@@ -216,7 +216,7 @@ def _errors(kind: type[Kept], folder: Path) -> Iterator[RecordError]:
                 yield RecordError(f"{path} holds the run {run}.")
 
 
-def load_trusted(kind: type[Kept], path: Path) -> Kept:
+def load_trusted(kind: type[T], path: Path) -> T:
     """Read a Record or an analysis; `RecordError` if its numbers are not to be shown."""
     try:
         found = kind.from_json(path.read_text())

@@ -87,7 +87,7 @@ def test_hidden_layers_of_the_lift_and_the_projection():
         linear.project.weight.copy_(torch.eye(16))
         linear.project.bias.zero_()
     linear.load_state_dict(
-        {k: v for k, v in model.state_dict().items() if "bend" not in k and "project" not in k},
+        {k: v for k, v in model.state_dict().items() if "lift.mlp" not in k and "project" not in k},
         strict=False,
     )
 
@@ -97,7 +97,7 @@ def test_hidden_layers_of_the_lift_and_the_projection():
 
     a = torch.randn(2, 1, 12)
     v = linear.lift(a)
-    v = v + by_hand(model.lift.bend, v)
+    v = v + by_hand(model.lift.mlp, v)
     for layer in linear.layers:
         v = layer(v)
     torch.testing.assert_close(model(a), by_hand(model.project, v))
