@@ -25,22 +25,22 @@ import torch
 
 from sfo.play.server import listen, make_server
 from sfo.play.service import Service
-from sfo.play.shown import Parts, Shown, benchmark_shape, solver_source
+from sfo.play.shown import ListedModel, LoadedModel, benchmark_shape, solver_source
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 from sfo.training.prepare import build
 
 
-def untrained(benchmark: str) -> Shown:
+def untrained(benchmark: str) -> ListedModel:
     """The recommended SFO at the desk scale, with the weights of its seed."""
     experiment = Experiment.of(benchmark, preset="recommended", scale="desk")
     shape = benchmark_shape(experiment)
 
-    def load() -> Parts:
+    def load() -> LoadedModel:
         model = build(experiment, shape).eval()
-        return Parts(model, shape, solver_source(experiment, shape), "Untrained.")
+        return LoadedModel(model, shape, solver_source(experiment, shape), "Untrained.")
 
-    return Shown(benchmark, "SFO", benchmark, BENCHMARKS[benchmark].title, load)
+    return ListedModel(benchmark, "SFO", benchmark, BENCHMARKS[benchmark].title, load)
 
 
 def serve() -> None:

@@ -67,7 +67,7 @@ def compare(name: str, epochs: int) -> None:
     file = open_benchmark(name, "desk")
     how: dict[str, Any] = dict(inputs=kept.inputs, n_input=kept.n_input, benchmark=file.benchmark)
     read = {
-        "all samples": streamed_pairs(file, kept.ids, kept=0, **how),
+        "all samples": streamed_pairs(file, kept.ids, cache_bytes=0, **how),
         "what is not kept of them": streamed_pairs(file, kept.ids, **how),
     }
     model = build(experiment, DataShape.of(kept), kept)

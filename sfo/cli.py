@@ -31,7 +31,7 @@ def demo(
     Args:
         out: Folder for the runs and demo.html.
         epochs: Passes over the training data of each model.
-        samples: Samples in all.
+        samples: Number of samples.
         seed: Seed of data, weights and sample order.
     """
     import webbrowser
@@ -54,7 +54,7 @@ def theory(out: Path = Path("runs/theory"), quick: bool = False) -> None:
 
     Args:
         out: Folder for the figures and `tables.md`.
-        quick: Small sizes, a few seconds.
+        quick: Use small sizes, which take a few seconds.
     """
     from sfo.report import theory as report
 
@@ -70,9 +70,9 @@ def modes(
     Example: sfo modes --n 1024 --n-modes 8 --basis usb
 
     Args:
-        n: Grid points.
-        n_modes: How many modes.
-        basis: usb, usb_dense, hankel, fourier, chebyshev or random.
+        n: Number of grid points.
+        n_modes: Number of modes.
+        basis: Name of the basis: usb, usb_dense, hankel, fourier, chebyshev or random.
         out: The picture to write.
     """
     from sfo import plot
@@ -101,7 +101,7 @@ def show(
     Args:
         target: A benchmark, a data file or a run's folder.
         scale: Size of a benchmark's data.
-        samples: How many to draw.
+        samples: Number of samples to draw.
         seed: Seed of the benchmark's data.
         out: The picture; if left out, runs/NAME.png.
         option: An option of the benchmark or a constant of its equation, as name=value.

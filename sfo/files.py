@@ -13,7 +13,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EROFS)
+DISK_FULL_ERRORS = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EROFS)
 """What the system answers where nothing more can be written: full, over quota, read-only."""
 
 
@@ -26,7 +26,7 @@ def is_full(error: BaseException | None) -> bool:
         >>> is_full(FileNotFoundError(errno.ENOENT, "No such file"))
         False
     """
-    return isinstance(error, OSError) and error.errno in FULL
+    return isinstance(error, OSError) and error.errno in DISK_FULL_ERRORS
 
 
 def write_atomically(path: Path, content: bytes) -> None:

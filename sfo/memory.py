@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 Model = TypeVar("Model", bound=nn.Module)
-LARGE = 2**26
+LARGE_TENSOR = 2**26
 """Bytes of a tensor from which on the free memory is looked up."""
 
 
@@ -59,7 +59,7 @@ def check_training_fits(model: nn.Module) -> None:
     if needed > free:
         raise ValueError(
             f"The model does not fit into memory for training: gradients and their means take "
-            f"{_in_words(needed)} or more, and {_in_words(free)} are free; make it smaller."
+            f"{_size_text(needed)} or more, and {_size_text(free)} are free; make it smaller."
         )
 
 
@@ -88,10 +88,10 @@ def _stop(size: int) -> None:
 def _check_fits(size: int) -> None:
     free = free_memory()
     if size > free:
-        raise MemoryError(f"It takes {_in_words(size)}, and {_in_words(free)} are free.")
+        raise MemoryError(f"It takes {_size_text(size)}, and {_size_text(free)} are free.")
 
 
-def _in_words(size: float) -> str:
+def _size_text(size: float) -> str:
     unit, name = (1e12, "TB") if size >= 1e12 else (1e9, "GB")
     return f"{size / unit:,.1f} {name}"
 
@@ -111,6 +111,6 @@ class _Sizes(TorchDispatchMode):
         if shape and all(isinstance(n, int) for n in shape):
             device = torch.device(kwargs.get("device") or "cpu")
             size = math.prod(shape) * (kwargs.get("dtype") or torch.get_default_dtype()).itemsize
-            if size >= LARGE and device.type == "cpu":
+            if size >= LARGE_TENSOR and device.type == "cpu":
                 self.seen(size)
         return func(*args, **kwargs)

@@ -273,8 +273,8 @@ def _multiply(
     s_planar = v_planar.new_empty(*v_planar.shape[:3], n_out)
     chunks = spectrum.chunks(2 * n_in * n_out)
     for (_, frequencies, size), k in zip(chunks, matrices, strict=True):
-        z = _stack(_take(v_planar, spectrum, frequencies), spectrum, frequencies, size)
-        _put(s_planar, spectrum, frequencies, z, k)
+        z = _stack(_gather(v_planar, spectrum, frequencies), spectrum, frequencies, size)
+        _scatter(s_planar, spectrum, frequencies, z, k)
     return _from_planar(s_planar, batch, spectrum)
 
 
@@ -319,13 +319,13 @@ def _gradient(
     dmatrices = torch.zeros_like(matrices)
     for rows, frequencies, size in spectrum.chunks(2 * n_in * n_out):
         # The adjoint K̂ᴴ: the transposed matrices, the conjugate product.
-        ds_part = _take(ds_planar, spectrum, frequencies)
+        ds_part = _gather(ds_planar, spectrum, frequencies)
         z = _stack(ds_part, spectrum, frequencies, size, conjugate=True)
         if wants_dv:
             k = (spectrum.phi_hat[rows].flatten(0, 1) @ matrices).view(-1, 2 * n_out, n_in)
-            _put(dv_planar, spectrum, frequencies, z, k)
+            _scatter(dv_planar, spectrum, frequencies, z, k)
         if wants_dtheta:
-            v_part = _take(v_planar, spectrum, frequencies).view(len(z), -1, n_in)
+            v_part = _gather(v_planar, spectrum, frequencies).view(len(z), -1, n_in)
             dk = torch.bmm(z.transpose(1, 2), v_part).view(-1, n_out * n_in)
             dmatrices.addmm_(spectrum.weighted[rows].flatten(0, 1).T, dk)
     dv = _from_planar(dv_planar, v.shape[0], spectrum) if wants_dv else None
@@ -341,7 +341,7 @@ def _to_planar(v: Field, spectrum: ModeSpectrum) -> Float[Tensor, "freq 2 batch 
     return torch.view_as_real(v_hat).permute(2, 3, 0, 1).contiguous()
 
 
-def _take(
+def _gather(
     planar: Float[Tensor, "freq 2 batch channel"], spectrum: ModeSpectrum, frequencies: slice
 ) -> Float[Tensor, "part 2 batch channel"]:
     """The rows of some orbits."""
@@ -385,7 +385,7 @@ def _stack(
     return z.view(n // size, size * 2 * batch, 2 * channels)
 
 
-def _put(
+def _scatter(
     planar: Float[Tensor, "freq 2 batch channel"],
     spectrum: ModeSpectrum,
     frequencies: slice,

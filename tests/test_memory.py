@@ -30,7 +30,7 @@ def test_the_whole_size_is_known_before_the_first_layer_is_made():
 
 def test_large_models_that_fit_have_the_same_weights(monkeypatch):
     plain = layers(50).state_dict()
-    monkeypatch.setattr(memory, "LARGE", 1)
+    monkeypatch.setattr(memory, "LARGE_TENSOR", 1)
     checked = build_within_memory(lambda: layers(50)).state_dict()
     assert all(torch.equal(plain[k], checked[k]) for k in plain)
 
@@ -42,7 +42,7 @@ def test_a_constructor_that_reads_numbers_is_watched_tensor_by_tensor(monkeypatc
         assert float(torch.ones(9).sum()) == 9.0
         return layers(9)
 
-    monkeypatch.setattr(memory, "LARGE", 1)
+    monkeypatch.setattr(memory, "LARGE_TENSOR", 1)
     assert weight_bytes(build_within_memory(make)) == 4 * (9 * 10**4 + 9 + 81 + 9)
     monkeypatch.setattr(memory, "free_memory", lambda: 100.0)
     with pytest.raises(MemoryError, match="It takes"):

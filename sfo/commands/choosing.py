@@ -31,7 +31,7 @@ class Chosen:
     periodic: bool = False
     validation: float | None = None
 
-    def said(self, *names: str) -> dict[str, Any]:
+    def given(self, *names: str) -> dict[str, Any]:
         """Those of these entries that were given."""
         return {n: getattr(self, n) for n in names if getattr(self, n) is not None}
 
@@ -44,9 +44,9 @@ def choose(
     if data is None and (chosen.periodic or chosen.validation is not None):
         raise ValueError("`--periodic` and `--validation` are for data of your own; add --data.")
     if data is not None:
-        said = [*chosen.said("benchmark", "scale"), *chosen_data]
-        if said:
-            flag = {"seed": "data-seed", "options": "option"}.get(said[0], said[0])
+        given = [*chosen.given("benchmark", "scale"), *chosen_data]
+        if given:
+            flag = {"seed": "data-seed", "options": "option"}.get(given[0], given[0])
             flag = flag.replace("_", "-")
             raise ValueError(
                 f"`--{flag}` is for benchmarks, not for data of your own; leave it out with --data."
@@ -60,7 +60,7 @@ def choose(
             settings=chosen.settings,
             data=chosen_data,
             train=chosen.train,
-            **chosen.said("scale", "seed", "preset"),
+            **chosen.given("scale", "seed", "preset"),
         )
         return experiment, None
     arrays = open_data(
@@ -70,7 +70,7 @@ def choose(
         arrays,
         settings=chosen.settings,
         train=chosen.train,
-        **chosen.said("model", "preset", "seed", "validation"),
+        **chosen.given("model", "preset", "seed", "validation"),
     )
     return experiment, arrays
 
@@ -86,14 +86,14 @@ def _from_config(
             "arrays, none if it is a benchmark, and no other share of validation."
         )
     entries = base.model_dump(mode="json")
-    entries["data"] |= {**chosen.said("benchmark", "scale"), **chosen_data}
+    entries["data"] |= {**chosen.given("benchmark", "scale"), **chosen_data}
     if chosen.model not in (None, base.model.name):
         # Settings of another model mean nothing to this one.
         entries["model"] = {"name": chosen.model, "preset": base.model.preset}
-    entries["model"] |= chosen.said("preset")
+    entries["model"] |= chosen.given("preset")
     entries["model"]["settings"] = {**entries["model"].get("settings", {}), **chosen.settings}
     entries["train"] |= chosen.train
-    entries |= chosen.said("seed")
+    entries |= chosen.given("seed")
     experiment = Experiment(**entries)
     if data is None:
         return experiment, None

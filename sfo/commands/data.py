@@ -24,7 +24,7 @@ def generate(
     workers: int | None = None,
     option: Options = [],  # noqa: B006
 ) -> None:
-    """Make a benchmark's data file, or go on making it after a kill.
+    """Generate a benchmark's data file; one that was interrupted is completed.
 
     For example:
     $ sfo generate allen_cahn --samples 1000 --scale desk --seed 0
@@ -32,11 +32,11 @@ def generate(
 
     Args:
         name: The benchmark; `sfo list` names them.
-        scale: smoke takes seconds, desk minutes, paper is the published size.
-        samples: How many; as many as the scale says if left out.
+        scale: Size of the data: smoke takes seconds, desk minutes, paper is the published size.
+        samples: Number of samples; as many as the scale says if left out.
         seed: Seed of the initial states.
         out: The file to write; if left out, one in the data folder ($SFO_DATA).
-        workers: Processes; all cores if left out.
+        workers: Number of processes; one per core if left out.
         option: An option of the benchmark or a constant of its equation, as name=value.
     """
     from sfo.data import benchmark_path
@@ -59,14 +59,14 @@ def generate(
 
 
 def download(name: Name, out: Path = Path("data"), address: str | None = None) -> None:
-    """Fetch a published data file; a broken download goes on where it stopped.
+    """Download a published data file; an interrupted download continues where it stopped.
 
     Example: sfo download diffusion_sorption --out data
 
     Args:
-        name: The benchmark whose file to fetch.
-        out: The folder to put it in.
-        address: Another place to fetch it from.
+        name: The benchmark whose file to download.
+        out: The folder to write it to.
+        address: Another address to download it from.
     """
     from sfo.data.download import download as fetch
 
@@ -78,12 +78,12 @@ def download(name: Name, out: Path = Path("data"), address: str | None = None) -
 def doctor(file: Annotated[Path, tyro.conf.Positional]) -> None:
     """Say what a data file is, what the loader makes of it, and what is wrong with it.
 
-    Exit code 0 if nothing is wrong, 1 otherwise.
+    The exit code is 0 if nothing is wrong, otherwise 1.
 
     Example: sfo doctor 1D_Allen-Cahn_0.0001_5.hdf5
 
     Args:
-        file: The file.
+        file: The data file.
     """
     from sfo.data.doctor import examine
 
@@ -133,6 +133,6 @@ class ProgressBar:
         self.progress.stop()
 
     def update(self, done: int, total: int | None) -> None:
-        """So much is done, of so much in all."""
+        """Show that `done` of `total` is done."""
         self.progress.update(self.task, completed=done, total=total)
         self.progress.start()

@@ -18,7 +18,7 @@ def pretrain(
 ) -> None:
     """Train and measure pretrained models, and write weights and cards into the package.
 
-    A run that was stopped goes on. Everything comes from the equation: data are generated.
+    A run that was stopped continues. The data are generated from the equation.
 
     For example:
     $ sfo pretrain allen_cahn
@@ -28,7 +28,7 @@ def pretrain(
     Args:
         name: Names of pretrained models, or all.
         run: Folder of the runs; if left out, runs/pretrained.
-        out: Folder that gets a folder of weights and card per model; if left out, the package's.
+        out: Folder for a folder of weights and card per model; if left out, the package's own.
         measure_only: Do not train; measure the package's weights again and write their cards.
     """
     from sfo.experiments import pretraining

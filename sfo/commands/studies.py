@@ -43,9 +43,9 @@ def reproduce(
     accelerator: str = "auto",
     devices: str | None = None,
 ) -> None:
-    """Compute tables and figures of the paper; what is there already is not done again.
+    """Compute tables and figures of the paper; finished runs are not repeated.
 
-    It may be stopped or killed at any moment; the same command goes on.
+    It may be stopped or killed at any moment; the same command continues.
 
     For example:
     $ sfo reproduce main --scale smoke
@@ -63,14 +63,14 @@ def reproduce(
         out: Folder for the Records; if left out, results/SCALE.
         seeds: Number of runs of each cell. One seed for every cell comes first, then the others.
         workers: Number of runs at a time, one thread each; if left out, one per device or core.
-        benchmark: Take only these rows.
-        column: Take only these columns.
+        benchmark: Compute only the rows of these benchmarks.
+        column: Compute only these columns.
         dry_run: List the runs and how long they will take, and do nothing.
-        retry: Try runs again that have failed.
-        engine: Where the runs are done: processes of this machine, Slurm, or a Ray cluster.
+        retry: Try failed runs again.
+        engine: What does the runs: processes of this machine, Slurm, or a Ray cluster.
         address: Address of the Ray cluster, as HOST:PORT; with slurm, "local" tries it here.
         slurm: An option of sbatch as submitit names it, such as slurm_partition=gpu.
-        accelerator: What the runs compute on: auto, cpu, cuda or mps.
+        accelerator: Kind of device of the runs: auto, cpu, cuda or mps.
         devices: GPUs of this machine, one run on each: a number, or a list such as 0,1,2,3.
     """
     from sfo.experiments.engines import make_engine
@@ -267,10 +267,9 @@ def report(
     $ sfo report runs --out comparison
 
     Args:
-        folders: A folder of results, as `sfo reproduce` has left it; or run folders, as
-            `sfo train` has left them, which are compared.
-        out: Where the files go; if left out, into the folder itself, or into ./report if there
-            are several.
+        folders: A folder of results that `sfo reproduce` wrote, or folders of runs that
+            `sfo train` wrote, which are compared.
+        out: Folder for the files; if left out, the folder itself, or ./report for several.
     """
     from sfo.report.build import write
 

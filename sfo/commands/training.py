@@ -13,14 +13,14 @@ from sfo import plugins
 from sfo.commands.choosing import Chosen, choose
 from sfo.commands.console import plain_console
 from sfo.commands.data import Options, parse_options
-from sfo.commands.help import argument_texts
+from sfo.commands.help import argument_texts, option_help
 from sfo.data.benchmarks import ScaleName
 from sfo.data.pairs import Scheme, SplitName
 from sfo.models.build import Preset
 from sfo.training.config import Experiment, TrainConfig
 from sfo.training.folder import new_folder
 
-DRAWN = 4
+PICTURE_SAMPLES = 4
 """Samples in the picture of a prediction."""
 RunPath = Annotated[Path, tyro.conf.Positional]
 
@@ -32,8 +32,8 @@ def _flags() -> type:
     for name, field in TrainConfig.model_fields.items():
         usual = "none" if field.default is None else field.default
         hint = f"(default: {usual}, if the protocol has no other)"
-        about: Any = tyro.conf.arg(help=texts.get(name, ""), help_behavior_hint=hint)
-        optional: Any = Annotated[Optional[field.annotation], about]  # noqa: UP045
+        kind: Any = Optional[field.annotation]  # noqa: UP045
+        optional: Any = Annotated[kind, option_help(texts.get(name, ""), hint, kind)]
         entries.append((name, optional, dataclasses.field(default=None)))
     return dataclasses.make_dataclass("TrainFlags", entries, frozen=True)
 
@@ -96,24 +96,25 @@ def train(
             all the same, because a forcing may be fixed in place; --model.coordinates false
             leaves them out.
         validation: Share of the samples of --data that select the best epoch, 0.1 if left out;
-            as many are reported.
-        samples: Samples in all; as many as the scale says if left out.
-        train_samples: Train on the first so many training samples only; on all if left out.
+            as many others are the test samples.
+        samples: Number of samples; as many as the scale says if left out.
+        train_samples: Train on this many of the training samples, the first ones; all if left out.
         data_seed: Seed of the data, 0 if left out.
-        scheme: How samples are divided, default if left out; paper is 90/10 %, selected and
-            reported on the same.
-        stride: Take every stride-th stored point; as the paper does if left out.
+        scheme: How samples are divided, default if left out; with paper, 90 % train, and the
+            same 10 % select the best epoch and give the reported error.
+        stride: Take every stride-th stored point; the paper's stride if left out.
         time_stride: Take every time_stride-th frame, 1 if left out.
         file: A data file of the benchmark to use instead of a generated one.
         option: An option of the benchmark or a constant of its equation, as name=value.
-        accelerator: What to compute on: auto, cpu, cuda or mps.
-        devices: Processes on this machine: a number, or the GPUs to take, such as 0,1,2,3.
-        num_nodes: Machines.
-        strategy: auto or ddp: the whole model in every process; fsdp: a part of each weight.
-        logger: Where else the curves go: csv, wandb, mlflow or tensorboard.
+        accelerator: Kind of device: auto, cpu, cuda or mps.
+        devices: Number of processes on this machine, or the GPUs to use, such as 0,1,2,3.
+        num_nodes: Number of machines.
+        strategy: auto or ddp: every process holds the whole model; fsdp: a shard of each weight.
+        logger: Where else the training curves are written: csv, wandb, mlflow or tensorboard.
         stream: Read samples from the file batch by batch; if left out, where the training samples
             take more than 512 MB.
-        training: How to train; left out, as the benchmark's protocol at this scale has it.
+        training: Settings of the training; what is not given is as in the protocol of the benchmark
+            at this scale.
     """
     chosen = Chosen(
         benchmark=benchmark,
@@ -155,18 +156,18 @@ def resume(
     logger: list[str] = [],  # noqa: B006
     stream: bool | None = None,
 ) -> None:
-    """Go on with a run that was stopped or killed, bit for bit as if it had not been.
+    """Continue a run that was stopped or killed, bit for bit as if it had not been.
 
     Example: sfo resume runs/allen_cahn-sfo-0
 
     Args:
         run: The run's folder.
-        data: The data of your own that the run was begun with, if they are elsewhere now.
-        accelerator: What to compute on: auto, cpu, cuda or mps.
-        devices: Processes on this machine: a number, or the GPUs to take, such as 0,1,2,3.
-        num_nodes: Machines.
-        strategy: auto, ddp or fsdp; it need not be the one that the run was begun with.
-        logger: Where else the curves go: csv, wandb, mlflow or tensorboard.
+        data: File of your own data that the run was started with, if it has moved.
+        accelerator: Kind of device: auto, cpu, cuda or mps.
+        devices: Number of processes on this machine, or the GPUs to use, such as 0,1,2,3.
+        num_nodes: Number of machines.
+        strategy: auto, ddp or fsdp; it may differ from the one that the run was started with.
+        logger: Where else the training curves are written: csv, wandb, mlflow or tensorboard.
         stream: Read samples from the file batch by batch; see `sfo train`.
     """
     from sfo.experiments.run import run_arrays
@@ -209,7 +210,7 @@ def evaluate(
         data: Evaluate on all samples of other data of your own, with the run's channels.
         split: Which samples of the run's data.
         json_out: Also write all numbers to this file.
-        accelerator: What to compute on: auto, cpu, cuda or mps.
+        accelerator: Kind of device: auto, cpu, cuda or mps.
         devices: The GPU to take, by its number and a comma, such as 1,.
     """
     from sfo.experiments.run import evaluate_run
@@ -244,7 +245,7 @@ def predict(
             .npz or HDF5 file with such an array `a`.
         out: Where the predictions go, as .npy.
         picture: Also draw inputs and predictions of the first samples.
-        accelerator: What to compute on: auto, cpu, cuda or mps.
+        accelerator: Kind of device: auto, cpu, cuda or mps.
         devices: The GPU to take, by its number and a comma, such as 1,.
     """
     from sfo.data.sources import load_inputs
@@ -265,7 +266,7 @@ def predict(
     if picture is not None:
         shape = RunFolder(run).data_shape()
         if a.ndim == shape.grid.n_dim + 2:
-            a, u = a[:DRAWN], u[:DRAWN]
+            a, u = a[:PICTURE_SAMPLES], u[:PICTURE_SAMPLES]
         figure = answer_figure(a, u, shape.grid, shape.times, shape.names, shape.inputs)
         save_figure(figure, picture)
         print(f"Picture: {picture}")

@@ -20,7 +20,7 @@ from sfo.data.published import PUBLISHED
 from sfo.pdes import DiffusionSorption
 from sfo.registry import BENCHMARKS
 
-LISTED = 5
+MAX_LISTED = 5
 REPEATS = "the same as an earlier one"
 
 
@@ -309,7 +309,7 @@ def _constants(file: DataFile) -> dict[str, Any]:
 def _samples(indices: list[int], total: int) -> str:
     if len(indices) == total:
         return f"All {total} samples"
-    shown = ", ".join(map(str, indices[:LISTED])) + (", …" if len(indices) > LISTED else "")
+    shown = ", ".join(map(str, indices[:MAX_LISTED])) + (", …" if len(indices) > MAX_LISTED else "")
     noun = "sample" if len(indices) == 1 else "samples"
     return f"{len(indices)} {noun} ({shown})"
 

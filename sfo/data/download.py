@@ -77,7 +77,7 @@ def download(
     file = published[name]
     named = Path(folder) / file.file_name
     target = resolved(named)
-    if _is_there(target, file):
+    if _is_complete(target, file):
         return named
     address = file.address if address is None else address
     if address is None:
@@ -86,9 +86,9 @@ def download(
         raise ValueError(f"`address` must start with http:// or https://, got {address!r}.")
     target.parent.mkdir(parents=True, exist_ok=True)
     report = progress or (lambda done, total: None)
-    with _alone(target, file, report):
+    with _locked(target, file, report):
         # While this process waited, another may have fetched it.
-        if not _is_there(target, file):
+        if not _is_complete(target, file):
             part = _Part(target, address)
             _complete(part, file, report, timeout, attempts, pause)
             _accept(part, file, target)
@@ -107,7 +107,7 @@ class _Remote:
     version: str | None
     total: int | None
 
-    def may_be(self, other: "_Remote") -> bool:
+    def may_equal(self, other: "_Remote") -> bool:
         """Whether nothing that both know tells them apart."""
         return (
             self.address == other.address
@@ -192,7 +192,7 @@ def _extend(part: _Part, file: PublishedFile, report: ByteProgress, timeout: flo
         if response.status == 416 and done and done in (remote.total, file.size):
             return
         _check_answer(response, remote, part, file)
-        if start != 0 and not (start == done and remote.may_be(part.remote)):
+        if start != 0 and not (start == done and remote.may_equal(part.remote)):
             part.discard()
             raise _Interrupted("the server's file does not continue the bytes that had arrived")
         total = file.size if remote.total is None else remote.total
@@ -343,7 +343,7 @@ def _unrecognised(path: Path, file: PublishedFile) -> str | None:
     return None
 
 
-def _is_there(target: Path, file: PublishedFile) -> bool:
+def _is_complete(target: Path, file: PublishedFile) -> bool:
     if not target.exists():
         return False
     fault = file.fault(target)
@@ -356,7 +356,7 @@ def _is_there(target: Path, file: PublishedFile) -> bool:
 
 
 @contextmanager
-def _alone(target: Path, file: PublishedFile, report: ByteProgress) -> Iterator[None]:
+def _locked(target: Path, file: PublishedFile, report: ByteProgress) -> Iterator[None]:
     """Hold the file's lock; while another process does, report how far that one is."""
     lock = FileLock(lock_path(target))
     while not lock.is_locked:

@@ -106,7 +106,7 @@ def generate(
         raise ValueError(f"{path} is a folder; name the file to write in it.")
     recipe = Recipe(benchmark, scale, seed)
     # A finished file needs no lock: it may lie in a folder that nobody can write to.
-    if not _is_there(path, recipe, samples):
+    if not _is_complete(path, recipe, samples):
         try:
             _make(recipe, resolved(path), samples, workers, progress)
         except DataFileError:
@@ -126,7 +126,7 @@ def _make(
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(lock_path(path)):
         # While this process waited, another may have made it.
-        if _is_there(path, recipe, samples):
+        if _is_complete(path, recipe, samples):
             return
         remove_unfinished(path)
         parts = path.with_name(path.name + ".parts")
@@ -162,7 +162,7 @@ def _remove_parts(parts: Path) -> None:
         parts.rmdir()
 
 
-def _is_there(path: Path, recipe: Recipe, samples: int) -> bool:
+def _is_complete(path: Path, recipe: Recipe, samples: int) -> bool:
     if not path.exists():
         return False
     found = DataFile(path).header
@@ -228,7 +228,7 @@ def _drive_worker(
     """
     # What the worker is to import lies where we found it.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    program = "from sfo.data.generate import work; work()"
+    program = "from sfo.data.generate import run_worker; run_worker()"
     command = [sys.executable, "-c", program, *plugins.loaded()]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -257,7 +257,7 @@ def _drive_worker(
                 worker.stdin.close()
 
 
-def work() -> None:
+def run_worker() -> None:
     """The life of a worker: solve the chunks named on stdin, and name them when done."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # What libraries print must not be taken for answers.

@@ -10,7 +10,7 @@ from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.generate import SampleProgress, generate
 from sfo.data.hdf5 import DataFile
 from sfo.data.pairs import Pairs, Scheme, Split, SplitName, pairs, split
-from sfo.data.streamed import KEPT, is_large, streamed_pairs
+from sfo.data.streamed import CACHE_BYTES, is_large, streamed_pairs
 from sfo.files import json_sha256
 from sfo.registry import BENCHMARKS
 
@@ -233,8 +233,8 @@ def file_splits(
         ids = divided.ids(name)
         if is_large(file, len(ids)) if stream is None else stream:
             # What is read once, at the end of a run, is not worth its memory.
-            kept = KEPT if name in ("train", "validation") else 0
-            out.append(streamed_pairs(file, ids, kept=kept, **fields))
+            cache_bytes = CACHE_BYTES if name in ("train", "validation") else 0
+            out.append(streamed_pairs(file, ids, cache_bytes=cache_bytes, **fields))
             continue
         made = pairs(file[ids], **fields)
         # Here, and not as a loss that is no longer a number.

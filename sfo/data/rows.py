@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-AT_ONCE = 2**22
+READ_NUMBERS = 2**22
 """Numbers that are read at a time when all samples are gone through: 16 MB in float32."""
 
 
@@ -69,7 +69,7 @@ class Rows:
 
     def chunks(self) -> Iterator[Float[Tensor, "sample channel ..."]]:
         """All samples, as many at a time as take little memory."""
-        return self.split(max(1, AT_ONCE // max(1, self.shape[1:].numel())))
+        return self.split(max(1, READ_NUMBERS // max(1, self.shape[1:].numel())))
 
 
 def array_rows(array: Any) -> Rows:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 Mark = Literal["", "best", "second"]
 
-FITTING = 8
+PAGE_COLUMNS = 8
 """Columns of numbers that a page is wide enough for."""
 
 
@@ -60,21 +60,23 @@ class Table:
     notes: tuple[str, ...] = ()
     kind: Literal["numbers", "words"] = "numbers"
 
-    def turned(self) -> "Table":
+    def transposed(self) -> "Table":
         """With rows for columns.
 
         Example:
             >>> table = Table("", ("", "x", "y"), (Row("a", (Entry("1"), Entry("2"))),))
-            >>> table.turned().columns, [row.title for row in table.turned().rows]
+            >>> table.transposed().columns, [row.title for row in table.transposed().rows]
             (('', 'a'), ['x', 'y'])
         """
         entries = zip(*(row.entries for row in self.rows), strict=True)
         rows = tuple(map(Row, self.columns[1:], entries))
         return replace(self, columns=("", *(row.title for row in self.rows)), rows=rows)
 
-    def narrow(self) -> "Table":
-        """Turned, if it has more columns than fit a page and fewer rows."""
-        return self.turned() if len(self.columns) - 1 > max(FITTING, len(self.rows)) else self
+    def fitted_to_page(self) -> "Table":
+        """Transposed, if it has more columns than fit a page and fewer rows."""
+        return (
+            self.transposed() if len(self.columns) - 1 > max(PAGE_COLUMNS, len(self.rows)) else self
+        )
 
 
 @dataclass(frozen=True)
@@ -166,14 +168,14 @@ def ranked(entries: Sequence[Entry]) -> list[Entry]:
         if not left:
             break
         first = min(left, key=lambda i: entries[i].value or 0.0)
-        level = [i for i in left if alike(entries[i], entries[first])]
+        level = [i for i in left if printed_alike(entries[i], entries[first])]
         for i in level:
             out[i] = replace(entries[i], mark=mark)
         left = [i for i in left if i not in level]
     return out
 
 
-def alike(one: Entry, other: Entry) -> bool:
+def printed_alike(one: Entry, other: Entry) -> bool:
     """Whether two numbers are the same as they are printed."""
     return printed(one.text) == printed(other.text)
 

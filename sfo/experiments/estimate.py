@@ -22,9 +22,9 @@ from sfo.training.loss import relative_l2
 from sfo.training.optimizers import optimizer
 from sfo.training.prepare import DataShape, build
 
-TRAINED = 0.8
+TRAIN_SHARE = 0.8
 """Share of the samples that train."""
-LONG = 60.0
+MAX_TIMED_SECONDS = 60.0
 """Seconds of a step after which no second one is timed; to compile all kernels takes less."""
 
 
@@ -67,7 +67,7 @@ def batches(experiment: Experiment) -> int:
     """Steps of an epoch."""
     scale = BENCHMARKS[experiment.data.benchmark].scale(experiment.data.scale)
     samples = experiment.data.train_samples or int(
-        TRAINED * (experiment.data.samples or scale.samples)
+        TRAIN_SHARE * (experiment.data.samples or scale.samples)
     )
     return -(-samples // experiment.train.batch_size)
 
@@ -79,7 +79,7 @@ def _measure(experiment: Experiment) -> float:
     try:
         step = training_step(experiment)
         seconds = _timed(step)
-        return _timed(step) if seconds < LONG else seconds
+        return _timed(step) if seconds < MAX_TIMED_SECONDS else seconds
     finally:
         torch.set_num_threads(threads)
 

@@ -2,9 +2,9 @@
 
 A Record is void when its numbers would differ today, and then only. That is for a person to know:
 whoever changes what a model computes raises the integer `revision` of its class, whoever changes a
-benchmark's data that of the benchmark's, and whoever changes what every run gives raises `TRAINING`
-here. None stands for 1. The version of the package is kept as a note; new versions, options and
-metrics void nothing.
+benchmark's data that of the benchmark's, and whoever changes what every run gives raises
+`TRAINING_REVISION` here. None stands for 1. The version of the package is kept as a note; new
+versions, options and metrics void nothing.
 """
 
 import json
@@ -22,9 +22,9 @@ from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Experiment
 
 FORMAT = 1
-TRAINING = 1
+TRAINING_REVISION = 1
 """Revision of training and evaluation: raised by hand when every run would give other numbers."""
-FIRST: Mapping[str, int] = {"model": 1, "benchmark": 1, "training": 1}
+FIRST_REVISIONS: Mapping[str, int] = {"model": 1, "benchmark": 1, "training": 1}
 """Revisions of files that were written before there were any."""
 
 
@@ -40,7 +40,7 @@ def revisions(experiment: Experiment) -> dict[str, int]:
         "benchmark": getattr(BENCHMARKS[benchmark], "revision", 1)
         if benchmark in BENCHMARKS
         else 1,
-        "training": TRAINING,
+        "training": TRAINING_REVISION,
     }
 
 
@@ -111,7 +111,7 @@ class Record:
     @classmethod
     def from_json(cls, text: str) -> "Record":
         """The Record that `to_json` wrote."""
-        entries = {"revisions": FIRST, **unseal(text)}
+        entries = {"revisions": FIRST_REVISIONS, **unseal(text)}
         errors = Errors(**entries.pop("errors"))
         return cls(**{**entries, "experiment": Experiment(**entries["experiment"])}, errors=errors)
 
@@ -157,13 +157,13 @@ class Analysis:
     @classmethod
     def from_json(cls, text: str) -> "Analysis":
         """The analysis that `to_json` wrote."""
-        entries = {"revisions": FIRST, **unseal(text)}
+        entries = {"revisions": FIRST_REVISIONS, **unseal(text)}
         return cls(**{**entries, "experiment": Experiment(**entries["experiment"])})
 
 
 def seal(entries: dict[str, Any]) -> str:
     """JSON with a SHA-256 of the rest, so that an edit shows."""
-    entries = _strict({"format": FORMAT, **entries})
+    entries = _json_safe({"format": FORMAT, **entries})
     return json.dumps({**entries, "sha256": json_sha256(entries)}, indent=1, allow_nan=False) + "\n"
 
 
@@ -182,12 +182,12 @@ def unseal(text: str) -> dict[str, Any]:
     return _numbers(entries)
 
 
-def _strict(value: Any) -> Any:
+def _json_safe(value: Any) -> Any:
     """Infinities and NaN as text, because JSON has none."""
     if isinstance(value, dict):
-        return {k: _strict(v) for k, v in value.items()}
+        return {k: _json_safe(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_strict(v) for v in value]
+        return [_json_safe(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

@@ -33,10 +33,10 @@ from sfo.files import write_atomically
 from sfo.registry import MODELS
 from sfo.training.config import Experiment
 
-Kept = TypeVar("Kept", Record, Analysis)
+T = TypeVar("T", Record, Analysis)
 
 
-class Taken(Exception):
+class AlreadyClaimed(Exception):
     """A run that another process is at."""
 
 
@@ -122,7 +122,7 @@ class Results:
 
     @contextmanager
     def claimed(self, experiment: Experiment, wait: float = 0.0) -> Iterator[None]:
-        """Hold an experiment while it is worked on; `Taken` if another process does.
+        """Hold an experiment while it is worked on; `AlreadyClaimed` if another process does.
 
         Args:
             experiment: What is worked on.
@@ -135,7 +135,7 @@ class Results:
         try:
             lock.acquire(timeout=wait)
         except Timeout:
-            raise Taken(name(experiment)) from None
+            raise AlreadyClaimed(name(experiment)) from None
         try:
             yield
         finally:
@@ -146,7 +146,7 @@ class Results:
         try:
             with self.claimed(experiment):
                 return False
-        except Taken:
+        except AlreadyClaimed:
             return True
 
     def check_writable(self) -> None:
@@ -186,7 +186,7 @@ class Results:
         ]
         return [str(error) for error in errors]
 
-    def _get(self, kind: type[Kept], path: Path, experiment: Experiment) -> Kept | None:
+    def _get(self, kind: type[T], path: Path, experiment: Experiment) -> T | None:
         if path not in self._read:
             if not path.exists():
                 return None
@@ -212,7 +212,7 @@ def name(experiment: Experiment) -> str:
     )
 
 
-def _errors(kind: type[Kept], folder: Path) -> Iterator[RecordError]:
+def _errors(kind: type[T], folder: Path) -> Iterator[RecordError]:
     for path in sorted(folder.glob("*.json")):
         try:
             run = name(load_trusted(kind, path).experiment)
@@ -223,7 +223,7 @@ def _errors(kind: type[Kept], folder: Path) -> Iterator[RecordError]:
                 yield RecordError(f"{path} holds the run {run}.")
 
 
-def load_trusted(kind: type[Kept], path: Path) -> Kept:
+def load_trusted(kind: type[T], path: Path) -> T:
     """Read a Record or an analysis; `RecordError` if its numbers are not to be shown."""
     try:
         found = kind.from_json(path.read_text())

@@ -117,7 +117,7 @@ def reproduce(
                 progress(state)
                 if not state.step and not state.waiting and not state.elsewhere:
                     return state
-                while not _take(engine.next_event(PAUSE), state, results):
+                while not _handle(engine.next_event(PAUSE), state, results):
                     progress(state)
         except OSError as error:
             if not is_full(error):
@@ -152,10 +152,10 @@ def _begin_next(
         chosen.append(job)
         state.begun[name(job.experiment)] = job
         state.step[name(job.experiment)] = (0, 1)
-    engine.begin(chosen)
+    engine.submit(chosen)
 
 
-def _take(happened: Event | None, state: RunnerState, results: Results) -> bool:
+def _handle(happened: Event | None, state: RunnerState, results: Results) -> bool:
     """Note an event; true if there may be something to begin now."""
     if happened is None:
         return bool(state.elsewhere)

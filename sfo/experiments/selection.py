@@ -63,7 +63,7 @@ class Selection:
 
     def takes(self, cell: Cell) -> bool:
         """Whether a cell is wanted, and its model is installed."""
-        return self._wants(cell) and installed(cell.experiment.model.name)
+        return self._is_selected(cell) and installed(cell.experiment.model.name)
 
     def tables(self) -> list[tuple[Study, list[Cell]]]:
         """The studies, and the cells to take of each."""
@@ -78,7 +78,7 @@ class Selection:
             cell.experiment.model.name
             for study in self.studies
             for cell in study.cells(self.scale, 1)
-            if self._wants(cell)
+            if self._is_selected(cell)
         ]
         if any(results.table(name) is None for name in self.measurements):
             models += measured_models()
@@ -90,7 +90,7 @@ class Selection:
         runs = [("run" if job.keep else "trial", job.experiment) for job in plan(tables, results)]
         return [*runs, *(("run", run) for run in runs_after_trials(tables, results))]
 
-    def _wants(self, cell: Cell) -> bool:
+    def _is_selected(self, cell: Cell) -> bool:
         rows = {cell.row, cell.experiment.data.benchmark}
         in_row = not self.rows or not rows.isdisjoint(self.rows)
         return in_row and (not self.columns or cell.column in self.columns)

@@ -15,7 +15,7 @@ from sfo.experiments.study import Cell, Protocol, Study
 from sfo.titles import title, unbroken
 from sfo.training.config import Experiment
 
-Kept = TypeVar("Kept")
+T = TypeVar("T")
 SCALES: tuple[ScaleName, ...] = ("smoke", "desk", "paper")
 
 
@@ -159,15 +159,15 @@ def study_results(study: Study, results: Results, scale: ScaleName, seeds: int) 
     )
 
 
-def filled_rows(found: StudyResults, intervals: Mapping[tuple[str, str], Interval]) -> list[str]:
+def filled_rows(results: StudyResults, intervals: Mapping[tuple[str, str], Interval]) -> list[str]:
     """Those with an interval in any column."""
     filled = {row for row, _ in intervals}
-    return [row for row in found.rows if row in filled]
+    return [row for row in results.rows if row in filled]
 
 
-def intervals_of(found: StudyResults) -> dict[tuple[str, str], Interval]:
+def intervals_of(results: StudyResults) -> dict[tuple[str, str], Interval]:
     """Means and intervals of the cells that have a number."""
-    known = ((place, f.interval()) for place, f in found.cells.items())
+    known = ((place, f.interval()) for place, f in results.cells.items())
     return {place: interval for place, interval in known if interval is not None}
 
 
@@ -221,7 +221,7 @@ def _problem(path: Path) -> str | None:
     return None
 
 
-def trusted(get: Callable[..., Kept | None], *arguments: Any) -> Kept | None:
+def trusted(get: Callable[..., T | None], *arguments: Any) -> T | None:
     """What `get` returns, or None where it finds something that cannot be trusted."""
     try:
         return get(*arguments)

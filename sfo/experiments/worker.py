@@ -19,7 +19,7 @@ from typing import Any, Protocol, TextIO
 
 from sfo import plugins
 from sfo.experiments.record import Analysis, Record
-from sfo.experiments.results import Results, Taken
+from sfo.experiments.results import AlreadyClaimed, Results
 from sfo.files import is_full
 from sfo.training.config import Experiment
 
@@ -61,14 +61,14 @@ class Job:
         return kept and results.record(self.experiment) is not None
 
 
-class Tell(Protocol):
+class SendEvent(Protocol):
     """Is told an event by its name, with its values."""
 
     def __call__(self, event: str, **values: Any) -> None: ...
 
 
 def attempt(
-    job: Job, results: Results, tell: Tell, accelerator: str = "auto", wait: float = 0.0
+    job: Job, results: Results, send: SendEvent, accelerator: str = "auto", wait: float = 0.0
 ) -> dict[str, Any]:
     """Do a job, and say how it ended, in an event of plain values.
 
@@ -85,8 +85,8 @@ def attempt(
             with results.claimed(job.experiment, wait):
                 if job.done(results):
                     return dict(event="found")
-                record = work(job, results, tell, accelerator)
-        except Taken:
+                record = run_job(job, results, send, accelerator)
+        except AlreadyClaimed:
             return dict(event="taken")
         except (ValueError, RuntimeError, MemoryError) as error:
             # A full disk says nothing about the run.
@@ -106,7 +106,7 @@ def attempt(
     return dict(event="done", percent=record.errors.percent, seconds=seconds)
 
 
-def work(job: Job, results: Results, tell: Tell, accelerator: str = "auto") -> Record:
+def run_job(job: Job, results: Results, send: SendEvent, accelerator: str = "auto") -> Record:
     """Train, or go on with it, and keep the Record and the analyses that are not there yet."""
     from sfo.experiments.analyses import ANALYSES
     from sfo.experiments.run import run
@@ -119,7 +119,7 @@ def work(job: Job, results: Results, tell: Tell, accelerator: str = "auto") -> R
         nonlocal reported
         if time.monotonic() - reported > PAUSE:
             reported = time.monotonic()
-            tell("step", step=status.step, steps=status.steps, left=status.seconds_left)
+            send("step", step=status.step, steps=status.steps, left=status.seconds_left)
 
     record = results.record(experiment)
     missing = [kind for kind in job.analyses if results.analysis(kind, experiment) is None]
@@ -163,14 +163,14 @@ def clean(job: Job, results: Results) -> None:
 
 def main(out: str, accelerator: str) -> None:
     """Work until the input ends."""
-    events, lines = _channel(), queue.Queue[str]()
+    events, lines = _event_stream(), queue.Queue[str]()
 
     def listen() -> None:
         for line in sys.stdin:
             lines.put(line)
         os._exit(1)
 
-    def tell(event: str, **values: Any) -> None:
+    def send(event: str, **values: Any) -> None:
         print(json.dumps({"event": event, **values}), file=events, flush=True)
 
     threading.Thread(target=listen, daemon=True).start()
@@ -184,13 +184,13 @@ def main(out: str, accelerator: str) -> None:
     while True:
         job = Job.from_json(lines.get())
         try:
-            tell(**attempt(job, Results(out), tell, accelerator))
+            send(**attempt(job, Results(out), send, accelerator))
         except SystemExit as stop:
             # At once: a thread that waits for input would hold up the usual end.
             os._exit(int(stop.code or 0))
 
 
-def _channel() -> TextIO:
+def _event_stream() -> TextIO:
     """The output, for events alone: what anything else prints goes to the log."""
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -1,9 +1,11 @@
 """Parts that models share: pointwise maps, the channel norm, the lift and the two updates."""
 
-from collections.abc import Callable
+import copy
+import re
+from collections.abc import Callable, MutableMapping
 from functools import partial
 from math import sqrt
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +28,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 # One step of the channel norm's loop over the batch covers this many numbers, 4 MB in float32.
 CHUNK = 2**20
+
+FORMER_MLP = "bend"
+"""The name of the lift's hidden layers in weights that were saved by version 0.3."""
 
 
 def two_layers(n_in: int, hidden: int, n_out: int) -> nn.Sequential:
@@ -152,8 +157,7 @@ class Lift(nn.Module):
                 channels, hidden_channels, kernel
             )
         self.norm = nn.GroupNorm(8, hidden_channels) if norm == "group" else nn.Identity()
-        # Its name is part of saved weights.
-        self.bend = (
+        self.mlp = (
             None
             if mlp_channels is None
             else two_layers(hidden_channels, mlp_channels, hidden_channels)
@@ -161,7 +165,12 @@ class Lift(nn.Module):
 
     def forward(self, a: Field) -> Field:
         v = self.norm(self._mixed(a))
-        return v if self.bend is None else v + self.bend(v)
+        return v if self.mlp is None else v + self.mlp(v)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *how: Any) -> None:
+        for name in [name for name in state if name.startswith(f"{prefix}{FORMER_MLP}.")]:
+            state[f"{prefix}mlp{name.removeprefix(prefix + FORMER_MLP)}"] = state.pop(name)
+        super()._load_from_state_dict(state, prefix, *how)
 
     def _mixed(self, a: Field) -> Field:
         weight, bias = self.mix.weight, cast(Tensor, self.mix.bias)
@@ -193,6 +202,23 @@ class Lift(nn.Module):
         convolve = (F.conv1d, F.conv2d, F.conv3d)[self.n_dim - 1]
         around = F.pad(a, (self.kernel // 2,) * (2 * self.n_dim), mode="circular")
         return convolve(around, weight, bias)
+
+
+S = TypeVar("S", bound=MutableMapping[str, Any])
+
+
+def with_current_names(state: S) -> S:
+    """Weights under the names of today: until version 0.3 the lift's `mlp` had another one.
+
+    Example:
+        >>> with_current_names({"lift.bend.0.bias": 1, "lift.mix.bias": 2})
+        {'lift.mlp.0.bias': 1, 'lift.mix.bias': 2}
+    """
+    renamed = copy.copy(state)  # With the versions of modules, which a state dict has beside it.
+    renamed.clear()
+    former = re.compile(rf"(^|\.){FORMER_MLP}\.")
+    renamed.update({former.sub(r"\1mlp.", name): value for name, value in state.items()})
+    return renamed
 
 
 def coordinates(a: Field) -> Field:
@@ -270,7 +296,7 @@ def fused(
     inner = update.inner
     if isinstance(kernel, SpectralKernel) and inner is not None:
         if kernel.can_absorb(inner) and not is_observed(inner):
-            return partial(kernel, then=inner), update.after_inner
+            return partial(kernel, inner=inner), update.after_inner
     elif isinstance(kernel, FactoredKernel) and inner is None:
         return partial(_convolved, kernel), partial(_mixed_and_updated, kernel, update)
     return kernel, update

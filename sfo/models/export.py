@@ -31,7 +31,7 @@ from sfo.registry import MODELS
 from sfo.shapes import Field
 
 Format = Literal["pt2", "onnx", "pretrained"]
-EXTRA = ("onnx", "onnxscript", "onnxruntime")
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 METADATA = "sfo.json"
 """The name under which a file holds what is known of its model, as JSON."""
 TOLERANCE = 1e-4
@@ -294,7 +294,7 @@ def _check_writable(path: Path, *, folder: bool = False) -> None:
 
 
 def _check_extra() -> None:
-    missing = [name for name in EXTRA if importlib.util.find_spec(name) is None]
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(
             f"ONNX needs {', '.join(missing)}, which is not installed: {install_command('export')}."

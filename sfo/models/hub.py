@@ -21,7 +21,7 @@ from sfo.models.pretrained import CONFIG, PretrainedError, read_config
 
 ENDPOINT = "HF_ENDPOINT"
 """The variable that names another hub; huggingface_hub itself reads it only when imported."""
-TRANSPORT = ("httpx", "httpx2", "requests")
+HTTP_LIBRARIES = ("httpx", "httpx2", "requests")
 """The libraries by which versions of huggingface_hub reach the network."""
 
 
@@ -140,7 +140,7 @@ def _explained(repository: str, revision: str | None) -> Iterator[None]:
         ) from error
     except Exception as error:
         module = type(error).__module__.partition(".")[0]
-        if module not in TRANSPORT and not isinstance(error, ConnectionError):
+        if module not in HTTP_LIBRARIES and not isinstance(error, ConnectionError):
             raise
         reason = str(error).rstrip(".")
         raise PretrainedError(f"The Hugging Face Hub cannot be reached: {reason}.") from error

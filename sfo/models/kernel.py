@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from sfo.axis_mix import apply_matrices, axis_matrices, axis_mix
 from sfo.checks import check_at_least
 from sfo.factored_mix import factored_mix, mix_with_kernel
-from sfo.models.kept import Kept
 from sfo.models.kernel_modes import Boundary, KernelModes, KernelOptions
 from sfo.models.pointwise import Pointwise, pointwise, pointwise_sum
 from sfo.models.tiles import in_tiles
+from sfo.models.weight_cache import WeightCache
 from sfo.shapes import Field, Modes, Theta
 from sfo.spectral_mix import build_matrices, mix_with_matrices, no_autocast, spectral_mix
 from sfo.transforms import fixed, is_observed
@@ -41,7 +41,7 @@ class Kernel(nn.Module):
         super().__init__()
         self.modes = modes
         self.gate = Pointwise(channels, channels) if gate else None
-        self.kept = Kept()
+        self.cache = WeightCache()
 
     @property
     def options(self) -> KernelOptions:
@@ -59,7 +59,7 @@ class Kernel(nn.Module):
         """The grid, the precision and the device of the convolution; note a training grid."""
         shape = v.shape[2:]
         if self.training:
-            self.kept.clear()
+            self.cache.clear()
             if self.modes.train_shape is None:
                 self.modes.train_shape = fixed(shape)
         # Fourier transforms have no half precision on most devices: float32 at least.
@@ -133,13 +133,13 @@ class SpectralKernel(Kernel):
             f"{channels} channels, {modes} modes, {self.options.boundary}, {self.options.support}"
         )
 
-    def can_absorb(self, then: nn.Linear) -> bool:
+    def can_absorb(self, inner: nn.Linear) -> bool:
         """Whether W Θₗ are no larger than Θₗ and act on the same field: W may not widen, nor a
         gate stand before the modes alone."""
-        return then.out_features <= then.in_features and self.gate is None
+        return inner.out_features <= inner.in_features and self.gate is None
 
-    def forward(self, v: Field, then: nn.Linear | None = None) -> Field:
-        """K v, or W K v + b with a pointwise map `then` that the kernel `can_absorb`.
+    def forward(self, v: Field, inner: nn.Linear | None = None) -> Field:
+        """K v, or W K v + b with a pointwise map `inner` that the kernel `can_absorb`.
 
         W K is itself a kernel, with the matrices W Θₗ. They are formed instead of applying W at
         every point: the same result, one GEMM less.
@@ -154,16 +154,16 @@ class SpectralKernel(Kernel):
                 theta: Tensor = self.theta
                 if self.skip is not None and as_mode:
                     theta = torch.cat([theta, self.skip[None]])
-                if then is not None:
-                    theta = then.weight @ theta
+                if inner is not None:
+                    theta = inner.weight @ theta
                 return theta.to(dtype)
 
         extended = _extend(self.gated(v).to(dtype), self.options.boundary)
-        weights = [self.theta, self.skip, None if then is None else then.weight]
+        weights = [self.theta, self.skip, None if inner is None else inner.weight]
         built = None
         if not self.training:
             size = spectrum.matrix_bytes(self.theta.shape[1:])
-            built = self.kept.get(
+            built = self.cache.get(
                 weights, spectrum, size, lambda: build_matrices(matrices(), spectrum)
             )
         if built is None:
@@ -174,7 +174,7 @@ class SpectralKernel(Kernel):
         out = out[inside].to(v.dtype)
         if self.skip is not None and not as_mode:
             out = out + pointwise(v, self.skip, None)
-        return out if then is None else out + then.bias.view(-1, *[1] * len(shape)).to(v.dtype)
+        return out if inner is None else out + inner.bias.view(-1, *[1] * len(shape)).to(v.dtype)
 
 
 class FactoredKernel(Kernel):
@@ -306,7 +306,7 @@ class FactoredKernel(Kernel):
         kernel = None
         if not self.training:
             size = self.coefficients.shape[0] * spectrum.kernel_bytes
-            kernel = self.kept.get(
+            kernel = self.cache.get(
                 [self.coefficients], spectrum, size, lambda: spectrum.kernel(self._theta(y.dtype))
             )
         if kernel is None:
@@ -322,7 +322,7 @@ class FactoredKernel(Kernel):
         built = None
         if not self.training and modes.all_matrices:
             size = self.coefficients.shape[1] * modes.matrix_bytes
-            built = self.kept.get(
+            built = self.cache.get(
                 [self.coefficients, self.reflections],
                 modes,
                 size,

@@ -31,8 +31,8 @@ Transfer = Literal["rebuild", "restrict"]
 Gain = Literal["paper", "unit"]
 Transform = Literal["fft", "matmul"]
 
-KEPT_GRIDS, KEPT = 8, 16
-"""Grids, and spectra in all, that a model keeps; what was built first goes first."""
+MAX_GRIDS, MAX_SPECTRA = 8, 16
+"""Grids, and spectra in all, in the cache of a model; the oldest are dropped first."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class KernelOptions:
                 "mirror image has its own weight along each axis."
             )
 
-    def relied_on(self) -> dict[str, Any]:
-        """What weights rely on: all but the options that may be changed after training."""
+    def fixed_options(self) -> dict[str, Any]:
+        """The options that weights are valid for: all but those that may change after training."""
         return {k: v for k, v in asdict(self).items() if k not in ("transfer", "transform")}
 
     @property
@@ -271,19 +271,19 @@ class KernelModes:
     ) -> ModeSpectrum:
         """The modes prepared for `spectral_mix`; with a last mode δ(x − x') if `pointwise`."""
         build = self._dense_and_pointwise if pointwise else self._dense
-        return self._keep(build, fixed(shape), dtype, device)
+        return self._cached(build, fixed(shape), dtype, device)
 
     def factored_spectrum(
         self, shape: Sequence[int], dtype: torch.dtype, device: torch.device
     ) -> FactoredSpectrum:
         """The modes prepared for `factored_mix`."""
-        return self._keep(self._factored, fixed(shape), dtype, device)
+        return self._cached(self._factored, fixed(shape), dtype, device)
 
     def separable_modes(
         self, shape: Sequence[int], dtype: torch.dtype, device: torch.device
     ) -> SeparableModes:
         """The modes prepared for `axis_mix`."""
-        return self._keep(self._separable, fixed(shape), dtype, device)
+        return self._cached(self._separable, fixed(shape), dtype, device)
 
     def _dense(self, shape: tuple[int, ...]) -> ModeSpectrum:
         return self._mode_spectrum(shape, self.modes(shape))
@@ -315,7 +315,7 @@ class KernelModes:
     def _fourier(self, shape: tuple[int, ...]) -> FourierMatrices | None:
         return None if self.transform == "fft" else fourier_matrices(self.period(shape))
 
-    def _keep(
+    def _cached(
         self,
         build: Callable[[tuple[int, ...]], Prepared],
         shape: tuple[int, ...],
@@ -330,7 +330,9 @@ class KernelModes:
             if prepared is None:
                 return build_stand_in(build, shape, dtype, device)
             self._prepared[key] = prepared
-            while len({k[2] for k in self._prepared}) > KEPT_GRIDS or len(self._prepared) > KEPT:
+            while (
+                len({k[2] for k in self._prepared}) > MAX_GRIDS or len(self._prepared) > MAX_SPECTRA
+            ):
                 self._prepared.popitem(last=False)
         return self._prepared[key]
 

@@ -23,10 +23,10 @@ from sfo.shapes import Modes
 State = dict[str, Tensor]
 PublicIndex = Literal["tied", "multi"]
 
-NESTED = ("model_state_dict", "state_dict", "model")
+WRAPPER_KEYS = ("model_state_dict", "state_dict", "model")
 """Where training scripts put a state dict that they save beside other things."""
 
-SAME = 1e-6
+MODE_TOLERANCE = 1e-6
 """Modes that differ by less than this, relative to their largest value, are the same modes."""
 
 UPDATES = {
@@ -139,7 +139,7 @@ def _read(weights: Mapping[str, Any] | str | os.PathLike[str]) -> Mapping[str, A
 
 def _renamed(state: Mapping[str, Any], names: Mapping[str, str]) -> State:
     """The tensors by their names in the layout, without the prefixes of wrappers."""
-    for key in NESTED:
+    for key in WRAPPER_KEYS:
         if isinstance(state.get(key), Mapping):
             state = state[key]
             break
@@ -300,7 +300,7 @@ def _signs_of_exact(phi: Modes, n_modes: int, index: PublicIndex) -> Tensor | No
     exact = _join([usb_modes(n, n_modes) for n in shape], index)
     signs = torch.sign((phi * exact).flatten(1).sum(1))
     error = (phi - signs.view(-1, *[1] * len(shape)) * exact).abs().max()
-    return signs if error <= SAME * phi.abs().max() else None
+    return signs if error <= MODE_TOLERANCE * phi.abs().max() else None
 
 
 def _factors(phi: Modes, n_modes: int, index: PublicIndex) -> list[Float[Tensor, "modes n"]]:
@@ -324,7 +324,7 @@ def _factors(phi: Modes, n_modes: int, index: PublicIndex) -> list[Float[Tensor,
         signs = _join([a[:1] for a in axes], index)[0] * phi[0]
         axes[0] = axes[0] * torch.sign(signs.sum())
     error = (_join(axes, index) - phi).abs().max()
-    if error > 10 * SAME * phi.abs().max():
+    if error > 10 * MODE_TOLERANCE * phi.abs().max():
         raise ValueError(
             f'The modes of `Phi_f` are no products along the axes as index="{index}" has them: '
             "try the other index."

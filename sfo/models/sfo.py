@@ -388,7 +388,7 @@ class SFO(LayeredOperator):
         return [cast(SFOLayer, layer).kernel for layer in self.layers]
 
     def options(self) -> dict[str, Any]:
-        options = self.modes.options.relied_on() | {"activation": self.arguments["activation"]}
+        options = self.modes.options.fixed_options() | {"activation": self.arguments["activation"]}
         return options | ({"out_fields": self.fields} if isinstance(self.project, Decoder) else {})
 
     def get_extra_state(self) -> Tensor:

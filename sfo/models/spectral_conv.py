@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 Coefficients = Float[Tensor, "batch channel 2 freq"]
 """v̂(k) at the kept frequencies: real and imaginary part."""
 
-Kept = tuple[tuple[int, ...], ...]
+Frequencies = tuple[tuple[int, ...], ...]
 """The kept frequencies along each axis."""
 
 # With more modes than this along an axis, fast Fourier transforms are the faster ones.
-KEPT_MATRICES = 64
-"""Matrices that are kept, of four grids in 3D or more; the oldest goes first."""
+MAX_MATRICES = 64
+"""Matrices in the cache, those of four grids in 3D or more; the oldest are dropped first."""
 MATRIX_MODES = 64
 
 
@@ -62,13 +62,13 @@ class FourierModes:
         self.n_modes = tuple(n_modes)
         self._matrices: dict[tuple, Tensor] = {}
 
-    def kept(self, shape: Sequence[int]) -> Kept:
+    def kept(self, shape: Sequence[int]) -> Frequencies:
         """The frequencies that are kept on a grid, in the order of their weights."""
         *others, (m_last, n_last) = zip(self.n_modes, shape, strict=True)
         both_signs = [(*range(min(m, (n + 1) // 2)), *range(-min(m, n // 2), 0)) for m, n in others]
         return (*both_signs, tuple(range(min(m_last, n_last // 2 + 1))))
 
-    def analyse(self, v: Field, kept: Kept) -> Coefficients:
+    def analyse(self, v: Field, kept: Frequencies) -> Coefficients:
         """v̂(k) at the kept frequencies."""
         batch, channels, *shape = v.shape
         if self._by_fft:
@@ -79,7 +79,7 @@ class FourierModes:
             x = left_multiply(matrix, x, _count(kept[axis + 1 :]))
         return x.view(batch, channels, 2, _count(kept))
 
-    def synthesise(self, v_hat: Coefficients, kept: Kept, shape: Sequence[int]) -> Field:
+    def synthesise(self, v_hat: Coefficients, kept: Frequencies, shape: Sequence[int]) -> Field:
         """The real field on a grid that has these coefficients, and no others."""
         if self._by_fft:
             return _synthesise_by_fft(v_hat, kept, shape)
@@ -110,7 +110,7 @@ class FourierModes:
         if key not in self._matrices:
             with torch.inference_mode(False):
                 self._matrices[key] = build(n, k, last).to(like.device, like.dtype)
-            while len(self._matrices) > KEPT_MATRICES:
+            while len(self._matrices) > MAX_MATRICES:
                 del self._matrices[next(iter(self._matrices))]
         return self._matrices[key]
 
@@ -163,7 +163,7 @@ class SpectralConv(nn.Module):
             v_hat = self.modes.analyse(v.to(dtype), kept)
             return self.modes.synthesise(_mix(v_hat, weight), kept, shape).to(v.dtype)
 
-    def _at(self, kept: Kept) -> Complex[Tensor, "freq in out"]:
+    def _at(self, kept: Frequencies) -> Complex[Tensor, "freq in out"]:
         """The weights of the kept frequencies only."""
         weight = self.weight.flatten(0, -3)
         if weight.shape[0] == _count(kept):
@@ -236,7 +236,7 @@ def _mix(
     return (by_real + turned).permute(1, 2, 3, 0)
 
 
-def _count(kept: Kept) -> int:
+def _count(kept: Frequencies) -> int:
     return prod([len(k) for k in kept])
 
 
@@ -250,7 +250,7 @@ def _synthesis(n: int, k: tuple[int, ...], last: bool) -> Float[Tensor, "rows co
     return synthesis_matrix(matrix * fft.half_weights((n,))[list(k)] if last else matrix, last=last)
 
 
-def _analyse_by_fft(v: Field, kept: Kept) -> Coefficients:
+def _analyse_by_fft(v: Field, kept: Frequencies) -> Coefficients:
     shape = v.shape[2:]
     v_hat = fft.rfftn(v, len(shape)) / prod(shape)
     for axis, k in enumerate(kept):
@@ -258,7 +258,7 @@ def _analyse_by_fft(v: Field, kept: Kept) -> Coefficients:
     return torch.view_as_real(v_hat.flatten(2)).transpose(2, 3)
 
 
-def _synthesise_by_fft(v_hat: Coefficients, kept: Kept, shape: Sequence[int]) -> Field:
+def _synthesise_by_fft(v_hat: Coefficients, kept: Frequencies, shape: Sequence[int]) -> Field:
     out_hat = torch.view_as_complex(v_hat.transpose(2, 3).contiguous())
     out_hat = out_hat.unflatten(2, [len(k) for k in kept])
     for axis, (k, n) in enumerate(zip(kept, fft.frequency_shape(shape), strict=True)):

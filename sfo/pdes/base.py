@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.grid import Grid
-from sfo.pdes.derivative import Derivatives, OnWaves, Spectral
+from sfo.pdes.derivative import Derivatives, OnCoefficients, Spectral
 from sfo.pdes.integrate import StepTooLong, integrate
 from sfo.pdes.problem import Array, check_problem
 from sfo.pdes.residual import Frames, spans, time_derivative
@@ -135,13 +135,13 @@ class Semilinear(ABC):
             shape: Points along each axis; one number stands for all axes.
         """
         grid = self.grid(shape)
-        d = OnWaves(grid.shape, self.lengths)
+        d = OnCoefficients(grid.shape, self.lengths)
         wave = d.symbol(torch.ones((), dtype=torch.float64), *[0] * self.n_dim)
         if len(self.names) == 1:
             return self.linear(wave, d), self.outer(wave, d)
         return self._diagonal(self.linear, wave, d), self._diagonal(self.outer, wave, d)
 
-    def _diagonal(self, part, wave: Tensor, d: OnWaves) -> Tensor:  # type: ignore[no-untyped-def]
+    def _diagonal(self, part, wave: Tensor, d: OnCoefficients) -> Tensor:  # type: ignore[no-untyped-def]
         """The symbol of each channel, of an operator that must not mix them."""
         rows = []
         for channel in range(len(self.names)):
@@ -253,7 +253,7 @@ class Semilinear(ABC):
         )
         return lower, upper
 
-    def _kept(self, d: OnWaves) -> Float[Tensor, "*modes"]:
+    def _kept(self, d: OnCoefficients) -> Float[Tensor, "*modes"]:
         """1 on the waves with |m| < dealias · n/2 along every axis, 0 on the others."""
         kept = torch.ones(())
         for k, n, length in zip(d.wave_numbers(), d.shape, d.lengths, strict=True):

@@ -47,14 +47,14 @@ class Derivatives(ABC):
             )
 
 
-class OnWaves(Derivatives):
+class OnCoefficients(Derivatives):
     """Of the coefficients of a real Fourier transform: each is multiplied by a symbol, (ik)^α.
 
     Odd derivatives of the shortest wave of an even number of points are 0, because its sine
     vanishes on the grid.
 
     Example:
-        >>> d = OnWaves((8,), (2 * math.pi,))
+        >>> d = OnCoefficients((8,), (2 * math.pi,))
         >>> d(torch.ones(5).double(), 4).tolist()
         [0.0, 1.0, 16.0, 81.0, 256.0]
     """
@@ -117,7 +117,7 @@ class OnWaves(Derivatives):
         return waves
 
 
-class Spectral(OnWaves):
+class Spectral(OnCoefficients):
     """Of values on the grid, by way of their Fourier coefficients: exact for resolved waves.
 
     Example:

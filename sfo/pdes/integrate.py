@@ -88,7 +88,7 @@ def integrate(
         outer: μ(k), one factor per Fourier coefficient.
         reaction: From the coefficients of u to those of the reaction.
         max_step: Longest step.
-        warm_up: How often `max_step` is halved for the first steps, see `stretches`.
+        warm_up: How often `max_step` is halved for the first steps, see `step_plan`.
         tolerance: Relative error of a sample above which `StepTooLong` is raised. It is
             estimated on the sample for which a first step of half the length makes most of a
             difference, from one time to the next here and there.
@@ -100,7 +100,7 @@ def integrate(
     frames = [initial]
     u_hat = torch.fft.rfftn(initial, dim=axes)
     steppers: dict[float, ETDRK4] = {}
-    plan = list(stretches(times.tolist(), max_step, warm_up))
+    plan = list(step_plan(times.tolist(), max_step, warm_up))
     rate = error = 0.0
     for index, (start, end, n_steps) in enumerate(plan):
         # Stretches that are meant to be equal differ in their last digits: twelve will do.
@@ -111,7 +111,7 @@ def integrate(
                 steppers[length] = ETDRK4(linear, outer, length)
         # Fields are roughest at first; after that a few checks will do.
         if watched:
-            row, finer = _hardest(steppers[step], steppers[step / 2], u_hat, reaction)
+            row, finer = _least_accurate(steppers[step], steppers[step / 2], u_hat, reaction)
         for _ in range(n_steps):
             u_hat = steppers[step](u_hat, reaction)
         if watched:
@@ -144,7 +144,7 @@ class StepTooLong(ArithmeticError):
         self.error = error
 
 
-def _hardest(
+def _least_accurate(
     whole: ETDRK4, half: ETDRK4, u: Tensor, r: Callable[[Tensor], Tensor]
 ) -> tuple[slice, Tensor]:
     """The sample of which one step differs most from two of half the length, and these two."""
@@ -155,7 +155,7 @@ def _hardest(
     return row, twice[row]
 
 
-def stretches(
+def step_plan(
     times: Sequence[float], max_step: float, warm_up: int = 0
 ) -> Iterator[tuple[float, float, int]]:
     """(start, end, number of equal steps) from one time to the next, steps at most `max_step`.
@@ -165,9 +165,9 @@ def stretches(
     of two of `max_step`: all of them together cost about 8 (warm_up + 1) steps.
 
     Example:
-        >>> list(stretches([0.0, 1.0, 3.0], max_step=0.5))
+        >>> list(step_plan([0.0, 1.0, 3.0], max_step=0.5))
         [(0.0, 1.0, 2), (1.0, 3.0, 4)]
-        >>> list(stretches([0.0, 64.0], max_step=4.0, warm_up=2))
+        >>> list(step_plan([0.0, 64.0], max_step=4.0, warm_up=2))
         [(0.0, 16.0, 16), (16.0, 32.0, 8), (32.0, 64.0, 8)]
     """
     if not max_step > 0:

@@ -25,18 +25,18 @@ STATIC = Path(__file__).parent / "static"
 BODY_BYTES = 4 * 2**20
 """Largest body that is read."""
 DISCARDED_BYTES = 2**26
-"""Where a client is cut off that goes on sending."""
+"""Bytes after which a client that keeps sending is cut off."""
 BODY_SECONDS = 10.0
-"""How long a client may take to send it."""
+"""Seconds that a client may take to send the body."""
 NO_STORE = {"cache-control": "no-store"}
 
 
-class Left(Exception):
-    """The client has gone."""
+class ClientDisconnected(Exception):
+    """The client has closed the connection."""
 
 
-class Refused(Exception):
-    """A body that is not read.
+class BodyRefused(Exception):
+    """A body that is too large or too slow to be read.
 
     Args:
         status: Status of the answer.
@@ -84,34 +84,38 @@ class Playground:
         return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
 
     async def list(self, request: Request) -> Response:
-        return as_json(self.service.overview())
+        return json_response(self.service.overview())
 
     async def about(self, request: Request) -> Response:
         name = request.path_params["name"]
-        about = await self._while_there(request, self.solvers, self.service.about, name)
-        return as_json(about)
+        about = await self._while_connected(request, self.solvers, self.service.about, name)
+        return json_response(about)
 
     async def kernel(self, request: Request) -> Response:
         name = request.path_params["name"]
-        return packed(await self._while_there(request, self.operators, self.service.kernel, name))
+        return binary_response(
+            await self._while_connected(request, self.operators, self.service.kernel, name)
+        )
 
     async def state(self, request: Request) -> Response:
         name, case, _ = await self._asked(request)
         quick = self.service.is_quick(name, case)
         workers = self.operators if quick else self.solvers
-        return packed(await self._while_there(request, workers, self.service.state, name, case))
+        return binary_response(
+            await self._while_connected(request, workers, self.service.state, name, case)
+        )
 
     async def predict(self, request: Request) -> Response:
         name, case, grid = await self._asked(request)
         if not self.service.is_quick(name, case):
-            await self._while_there(request, self.solvers, self.service.state, name, case)
+            await self._while_connected(request, self.solvers, self.service.state, name, case)
         job = (self.service.predict, name, case, grid)
-        return packed(await self._while_there(request, self.operators, *job))
+        return binary_response(await self._while_connected(request, self.operators, *job))
 
     async def solve(self, request: Request) -> Response:
         name, case, grid = await self._asked(request)
         job = (self.service.solve, name, case, grid)
-        return packed(await self._while_there(request, self.solvers, *job))
+        return binary_response(await self._while_connected(request, self.solvers, *job))
 
     async def _asked(self, request: Request) -> tuple[str, Case, int | None]:
         """The model, the state and the grid of a request."""
@@ -119,21 +123,21 @@ class Playground:
         body = await read_body(request) if request.method == "POST" else None
         grid, seed = whole_number(request, "grid"), whole_number(request, "seed") or 0
         if not self.service.is_loaded(name):
-            await self._while_there(request, self.operators, self.service.parts, name)
+            await self._while_connected(request, self.operators, self.service.parts, name)
         if body is None:
-            return name, self.service.seeded(name, seed), grid
+            return name, self.service.numbered(name, seed), grid
         return name, self.service.drawn(name, body), grid
 
-    async def _while_there(
+    async def _while_connected(
         self, request: Request, workers: Workers, job: Callable[..., Any], *arguments: Any
     ) -> Any:
-        """The result of a job, unless the client leaves before it has begun."""
+        """The result of a job, unless the client disconnects before it has begun."""
         work = asyncio.ensure_future(workers.run(job, *arguments))
-        leaving = asyncio.ensure_future(_left(request))
+        leaving = asyncio.ensure_future(_disconnection(request))
         try:
             await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                raise Left
+                raise ClientDisconnected
             return work.result()
         finally:
             work.cancel()
@@ -141,13 +145,13 @@ class Playground:
             await asyncio.gather(work, leaving, return_exceptions=True)
 
 
-async def _left(request: Request) -> None:
+async def _disconnection(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def packed(answer: Answer) -> Response:
-    """An answer on the wire."""
+def binary_response(answer: Answer) -> Response:
+    """An answer as bytes."""
     from starlette.responses import Response
 
     kind = "application/octet-stream"
@@ -184,51 +188,53 @@ async def read_body(request: Request) -> bytes:
             if size > DISCARDED_BYTES:
                 break
         if size > BODY_BYTES:
-            raise Refused(413, f"The body must be at most {BODY_BYTES:,} bytes.")
+            raise BodyRefused(413, f"The body must be at most {BODY_BYTES:,} bytes.")
         return bytes(body)
 
     try:
         return await asyncio.wait_for(read(), BODY_SECONDS)
     except asyncio.TimeoutError:
-        raise Refused(408, f"The body did not come within {BODY_SECONDS:.0f} s.") from None
+        raise BodyRefused(408, f"The body did not come within {BODY_SECONDS:.0f} s.") from None
 
 
-def as_json(values: Any, status: int = 200, **headers: str) -> Response:
+def json_response(values: Any, status: int = 200, **headers: str) -> Response:
     """Plain values as JSON."""
     from starlette.responses import JSONResponse
 
     return JSONResponse(values, status, {**NO_STORE, **headers})
 
 
-def say(status: int, sentence: str, **headers: str) -> Response:
+def error_response(status: int, sentence: str, **headers: str) -> Response:
     """An error in one sentence."""
-    return as_json({"error": sentence}, status, **headers)
+    return json_response({"error": sentence}, status, **headers)
 
 
 async def on_http(request: Request, error: Any) -> Response:
     words = {404: "There is nothing at this address.", 405: "This address takes no such method."}
-    return say(error.status_code, words.get(error.status_code, str(error.detail)))
+    return error_response(error.status_code, words.get(error.status_code, str(error.detail)))
 
 
 async def on_refused(request: Request, error: Any) -> Response:
     # What is left of the body is not read either.
-    return say(error.status, str(error), connection="close")
+    return error_response(error.status, str(error), connection="close")
 
 
-async def on_value(request: Request, error: Any) -> Response:
-    return say(404 if isinstance(error, UnknownModel) else 422, " ".join(str(error).split()))
+async def on_value_error(request: Request, error: Any) -> Response:
+    return error_response(
+        404 if isinstance(error, UnknownModel) else 422, " ".join(str(error).split())
+    )
 
 
 async def on_busy(request: Request, error: Any) -> Response:
-    return say(503, "The server is busy; try again in a moment.", **{"retry-after": "1"})
+    return error_response(503, "The server is busy; try again in a moment.", **{"retry-after": "1"})
 
 
 async def on_failure(request: Request, error: Any) -> Response:
-    return say(500, "The server failed at this request; its terminal says why.")
+    return error_response(500, "The server failed at this request; its terminal says why.")
 
 
-async def on_left(request: Request, error: Any) -> Response:
-    return say(499, "The client has gone.")
+async def on_disconnect(request: Request, error: Any) -> Response:
+    return error_response(499, "The client has closed the connection.")
 
 
 def build_app(service: Service, host: str = "127.0.0.1", waiting: int = 128) -> Guard:
@@ -247,11 +253,11 @@ def build_app(service: Service, host: str = "127.0.0.1", waiting: int = 128) -> 
 
     handlers: dict[Any, Any] = {
         HTTPException: on_http,
-        Refused: on_refused,
-        ValueError: on_value,
+        BodyRefused: on_refused,
+        ValueError: on_value_error,
         Busy: on_busy,
-        Left: on_left,
-        ClientDisconnect: on_left,
+        ClientDisconnected: on_disconnect,
+        ClientDisconnect: on_disconnect,
         Exception: on_failure,
     }
     app = Starlette(routes=playground.routes(), exception_handlers=handlers, lifespan=lifespan)

@@ -70,7 +70,7 @@ def _linear(rows: Tensor, x: Tensor, x_fine: Tensor) -> Tensor:
     return rows[..., above - 1] * (1 - share) + rows[..., above] * share
 
 
-def every(fields: Tensor, stride: int, n_dim: int) -> Tensor:
+def every_nth(fields: Tensor, stride: int, n_dim: int) -> Tensor:
     """Every `stride`-th point along the last `n_dim` axes."""
     index: tuple[Any, ...] = (..., *[slice(None, None, stride)] * n_dim)
     return fields[index]

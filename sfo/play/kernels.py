@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 PAIRS = 4
 """Kernels that are shown per layer: those between the channels with the largest coefficients."""
-AT_MOST = 2**22
+MAX_NUMBERS = 2**22
 """Numbers that the modes may take on the grid of the picture; it is made coarser until they do."""
 
 
@@ -29,7 +29,7 @@ def kernel_view(model: nn.Module, shape: tuple[int, ...]) -> tuple[dict[str, Any
         shape: Grid that the model was trained on.
     """
     kernels: Any = model.kernels
-    while len(kernels[0].modes) * _period(kernels[0], shape) > AT_MOST and min(shape) > 8:
+    while len(kernels[0].modes) * _period(kernels[0], shape) > MAX_NUMBERS and min(shape) > 8:
         shape = tuple(n // 2 for n in shape)
     images, titles, sizes = [], [], []
     phi = kernels[0].modes.modes(shape)

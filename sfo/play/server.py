@@ -1,4 +1,4 @@
-"""Listening: a socket, a protocol that loses patience, and what is said on the terminal."""
+"""The server: a socket, a protocol with a timeout, and what is printed on the terminal."""
 
 import socket
 import threading
@@ -10,9 +10,9 @@ from sfo.play.guard import is_loopback
 from sfo.play.service import Service
 
 CONNECTIONS = 256
-"""Clients at a time."""
+"""Number of clients at a time."""
 CLIENT_TIMEOUT = 10.0
-"""Timeout: seconds without progress after which a client is cut off."""
+"""Seconds without progress after which a client is cut off."""
 
 
 def serve(service: Service, host: str, port: int, *, browser: bool) -> None:
@@ -44,7 +44,7 @@ def make_server(service: Service, host: str) -> Any:
 
     config = uvicorn.Config(
         build_app(service, host),
-        http=patient_protocol(CLIENT_TIMEOUT),
+        http=protocol_with_timeout(CLIENT_TIMEOUT),
         ws="none",
         access_log=False,
         log_level="warning",
@@ -87,35 +87,35 @@ def page_address(host: str, port: int) -> str:
     return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
 
 
-def patient_protocol(patience: float) -> type:
+def protocol_with_timeout(timeout: float) -> type:
     """uvicorn's protocol, but a client that makes no progress for so long is cut off.
 
     uvicorn itself waits for ever for the rest of a request's headers, and for a client that does
     not read its answer.
 
     Args:
-        patience: Seconds.
+        timeout: Seconds without progress after which a client is cut off.
     """
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class PatientProtocol(H11Protocol):
+    class ProtocolWithTimeout(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self.unread, self.idle = 0, False
-            self.watch = self.loop.call_later(patience, self.look)
+            self.watch = self.loop.call_later(timeout, self.check_progress)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self.watch.cancel()
             super().connection_lost(exc)
 
-        def look(self) -> None:
-            """Cut off a client that neither asks nor reads since the last look."""
+        def check_progress(self) -> None:
+            """Cut off a client that has neither sent nor read anything since the last check."""
             unread, idle = self.transport.get_write_buffer_size(), self.conn.their_state is h11.IDLE
             if (idle and self.idle) or (unread and unread == self.unread):
                 self.transport.abort()
                 return
             self.unread, self.idle = unread, idle
-            self.watch = self.loop.call_later(patience, self.look)
+            self.watch = self.loop.call_later(timeout, self.check_progress)
 
-    return PatientProtocol
+    return ProtocolWithTimeout

@@ -14,21 +14,21 @@ import torch
 from torch import Tensor
 
 from sfo.evaluation.cost import count_parameters
-from sfo.play.cases import Case, every, strides
+from sfo.play.cases import Case, every_nth, strides
 from sfo.play.kernels import has_kernels, kernel_view
-from sfo.play.shown import Parts, Shown
+from sfo.play.shown import ListedModel, LoadedModel
 from sfo.play.sources import Truth
 
-LEAST_POINTS = 8
+MIN_POINTS = 8
 """Fewest points per axis of a grid to choose."""
-MOST_NUMBERS = 2**22
+MAX_NUMBERS = 2**22
 """Most numbers in one answer: 16 MB."""
-KEPT_BYTES = 64 * 2**20
-"""Memory for states and solutions that may be asked for again."""
-KEPT_ITEMS = 64
-"""How many of them: thousands of small ones would scatter over the heap, which then grows."""
-MOST_SEEDS = 2**24
-Kept = TypeVar("Kept")
+CACHE_BYTES = 64 * 2**20
+"""Bytes of the cache of states and solutions."""
+CACHE_ITEMS = 64
+"""Entries of the cache: thousands of small ones would fragment the heap, which then grows."""
+MAX_SEED = 2**24
+T = TypeVar("T")
 
 
 class UnknownModel(ValueError):
@@ -43,22 +43,20 @@ class Answer:
     fields: Tensor | None = None
 
 
-class Memory:
-    """The latest results, up to a number of bytes; the one used longest ago goes first.
+class ResultCache:
+    """The latest results, up to a number of bytes; the least recently used is dropped first.
 
     Args:
-        most: How many bytes to keep.
-        items: How many results to keep.
+        most: Number of bytes to keep.
+        items: Number of results to keep.
     """
 
-    def __init__(self, most: int = KEPT_BYTES, items: int = KEPT_ITEMS) -> None:
+    def __init__(self, most: int = CACHE_BYTES, items: int = CACHE_ITEMS) -> None:
         self.most, self.items, self.size = most, items, 0
         self._items: OrderedDict[tuple[Any, ...], tuple[Any, int]] = OrderedDict()
         self._lock = Lock()
 
-    def get(
-        self, key: tuple[Any, ...], make: Callable[[], Kept], size: Callable[[Kept], int]
-    ) -> Kept:
+    def get(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """What was kept under a key, or what `make` gives, which is kept if it fits."""
         with self._lock:
             if key in self._items:
@@ -82,9 +80,9 @@ class Service:
         models: What can be shown, by name; see `find_models`.
     """
 
-    def __init__(self, models: Mapping[str, Shown]) -> None:
+    def __init__(self, models: Mapping[str, ListedModel]) -> None:
         self.models = dict(models)
-        self.memory = Memory()
+        self.cache = ResultCache()
         self._warm: set[tuple[str, int]] = set()
         self._about: dict[str, dict[str, Any]] = {}
         self._loading = Lock()
@@ -96,7 +94,7 @@ class Service:
             for name, m in self.models.items()
         ]
 
-    def parts(self, name: str) -> Parts:
+    def parts(self, name: str) -> LoadedModel:
         """The model behind a name."""
         if name not in self.models:
             known = ", ".join(self.models)
@@ -115,7 +113,7 @@ class Service:
             self._about[name] = self._describe(name, parts)
         return self._about[name]
 
-    def _describe(self, name: str, parts: Parts) -> dict[str, Any]:
+    def _describe(self, name: str, parts: LoadedModel) -> dict[str, Any]:
         shape, source = parts.shape, parts.source
         kinds = self._strides(parts)
         fine = source.fine
@@ -154,7 +152,7 @@ class Service:
     def state(self, name: str, case: Case) -> Answer:
         """An initial state, on the grid that the model was trained on."""
         parts = self.parts(name)
-        a = every(self._inputs(name, parts, case), self._home(parts), parts.shape.grid.n_dim)
+        a = every_nth(self._inputs(name, parts, case), self._home(parts), parts.shape.grid.n_dim)
         return Answer(dict(shape=list(a.shape)), a)
 
     def predict(self, name: str, case: Case, grid: int | None = None) -> Answer:
@@ -169,7 +167,7 @@ class Service:
         """
         parts = self.parts(name)
         stride = self._stride(parts, grid)
-        a = every(self._inputs(name, parts, case), stride, parts.shape.grid.n_dim).float()
+        a = every_nth(self._inputs(name, parts, case), stride, parts.shape.grid.n_dim).float()
         if (name, stride) not in self._warm:
             parts.predict(a)
             self._warm.add((name, stride))
@@ -185,7 +183,7 @@ class Service:
         parts = self.parts(name)
         stride = self._stride(parts, grid)
         self._check(parts, case)
-        truth: Truth = self.memory.get(
+        truth: Truth = self.cache.get(
             ("truth", self._origin(name, parts), case.key),
             lambda: parts.source.truth(case),
             lambda t: 0 if t.values is None else t.values.nbytes,
@@ -193,7 +191,7 @@ class Service:
         meta = dict(milliseconds=truth.milliseconds, words=truth.words)
         if truth.values is None:
             return Answer({**meta, "shape": None})
-        u = every(truth.values, stride, parts.shape.grid.n_dim)
+        u = every_nth(truth.values, stride, parts.shape.grid.n_dim)
         return Answer({**meta, "shape": list(u.shape)}, u)
 
     def kernel(self, name: str) -> Answer:
@@ -208,7 +206,7 @@ class Service:
             meta, kappa = kernel_view(parts.model, parts.shape.grid.shape)
             return Answer({**meta, "values": list(kappa.shape)}, kappa.float())
 
-        return self.memory.get(("kernel", name), make, lambda a: a.fields.nbytes)  # type: ignore[union-attr]
+        return self.cache.get(("kernel", name), make, lambda a: a.fields.nbytes)  # type: ignore[union-attr]
 
     def drawn(self, name: str, body: bytes) -> Case:
         """The state that a body of float32 numbers stands for."""
@@ -225,10 +223,10 @@ class Service:
             raise ValueError("The state must be finite, got NaN or infinity.")
         return Case(drawn=fields)
 
-    def seeded(self, name: str, seed: int) -> Case:
+    def numbered(self, name: str, seed: int) -> Case:
         """The state with a number."""
         samples = self.parts(name).source.samples
-        most = MOST_SEEDS if samples is None else samples
+        most = MAX_SEED if samples is None else samples
         if not 0 <= seed < most:
             raise ValueError(f"`seed` must be in 0..{most - 1}, got {seed}.")
         return Case(seed=seed)
@@ -237,31 +235,31 @@ class Service:
         """Whether the state is available without solving anything."""
         return case.drawn is not None or self.parts(name).source.quick
 
-    def _check(self, parts: Parts, case: Case) -> None:
+    def _check(self, parts: LoadedModel, case: Case) -> None:
         if case.drawn is not None and parts.source.why_not is not None:
             raise ValueError(parts.source.why_not)
 
-    def _inputs(self, name: str, parts: Parts, case: Case) -> Tensor:
+    def _inputs(self, name: str, parts: LoadedModel, case: Case) -> Tensor:
         """Input fields on the source's grid; those drawn by hand are not worth keeping."""
         self._check(parts, case)
         if case.drawn is not None:
             return parts.source.inputs(case)
         key = ("inputs", self._origin(name, parts), case.key)
-        return self.memory.get(key, lambda: parts.source.inputs(case), lambda a: a.nbytes)
+        return self.cache.get(key, lambda: parts.source.inputs(case), lambda a: a.nbytes)
 
-    def _origin(self, name: str, parts: Parts) -> str:
+    def _origin(self, name: str, parts: LoadedModel) -> str:
         """The same for models that share states and truths."""
         return parts.source.identity or name
 
-    def _home(self, parts: Parts) -> int:
+    def _home(self, parts: LoadedModel) -> int:
         return parts.source.fine.shape[0] // parts.shape.grid.shape[0]
 
-    def _strides(self, parts: Parts) -> list[int]:
+    def _strides(self, parts: LoadedModel) -> list[int]:
         source, shape = parts.source, parts.shape
-        limits = dict(least=LEAST_POINTS, most=MOST_NUMBERS)
+        limits = dict(least=MIN_POINTS, most=MAX_NUMBERS)
         return strides(source.fine, shape.grid, shape.out_channels, **limits)
 
-    def _stride(self, parts: Parts, grid: int | None) -> int:
+    def _stride(self, parts: LoadedModel, grid: int | None) -> int:
         if grid is None:
             return self._home(parts)
         kinds = self._strides(parts)

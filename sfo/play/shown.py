@@ -15,7 +15,7 @@ from sfo import zoo
 from sfo.data.arrays import split_by_share
 from sfo.experiments.own import load_run
 from sfo.experiments.run import predict_inputs, run_arrays
-from sfo.play.sources import Nothing, Solver, Source, Stored, points
+from sfo.play.sources import NoSource, Solver, Source, Stored, points
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
@@ -23,8 +23,8 @@ from sfo.training.prepare import DataShape
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What is read when a model is first looked at.
+class LoadedModel:
+    """A model that has been read, which happens when it is first asked for.
 
     Args:
         model: The model, in evaluation mode.
@@ -45,8 +45,8 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A model on the list.
+class ListedModel:
+    """A model in the list, which may not have been read yet.
 
     Args:
         name: What it is asked for by; it never is a path.
@@ -60,7 +60,7 @@ class Shown:
     title: str
     data: str
     data_title: str
-    load: Callable[[], Parts] = field(repr=False)
+    load: Callable[[], LoadedModel] = field(repr=False)
 
     @property
     def is_loaded(self) -> bool:
@@ -68,14 +68,14 @@ class Shown:
         return "parts" in self.__dict__
 
     @cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> LoadedModel:
         """The model itself, read once."""
         return self.load()
 
 
 def find_models(
     targets: Sequence[str], data: str | os.PathLike[str] | None = None
-) -> dict[str, Shown]:
+) -> dict[str, ListedModel]:
     """Models by name: those asked for, or all pretrained ones.
 
     Args:
@@ -84,7 +84,7 @@ def find_models(
             None: the file that each was trained on.
     """
     known = zoo.names()
-    found: list[Shown] = []
+    found: list[ListedModel] = []
     for target in targets or known:
         path = Path(target)
         if target in known:
@@ -105,7 +105,7 @@ def find_models(
         raise ValueError(
             "There is no model to show: name the folder of a run, as in `sfo play runs/demo`."
         )
-    models: dict[str, Shown] = {}
+    models: dict[str, ListedModel] = {}
     for shown in found:
         name, number = shown.name, 2
         while name in models:
@@ -114,29 +114,31 @@ def find_models(
     return models
 
 
-def _pretrained(name: str) -> Shown:
+def _pretrained(name: str) -> ListedModel:
     card = zoo.card(name)
     experiment = Experiment(**card["experiment"])
     data = experiment.data.benchmark
 
-    def load() -> Parts:
+    def load() -> LoadedModel:
         shape = benchmark_shape(experiment)
         words = (
             f"Pretrained on {card['train_samples']:,} samples. "
-            f"Test error {two_digits(card['test_error_percent'])} %. {speed_words(card)}"
+            f"Test error {two_digits(card['test_error_percent'])} %. {speed_text(card)}"
         )
-        return Parts(zoo.load_pretrained(name), shape, solver_source(experiment, shape), words)
+        return LoadedModel(
+            zoo.load_pretrained(name), shape, solver_source(experiment, shape), words
+        )
 
     title = f"{experiment.model.name.upper()}, pretrained"
-    return Shown(name, title, data, BENCHMARKS[data].title, load)
+    return ListedModel(name, title, data, BENCHMARKS[data].title, load)
 
 
-def speed_words(card: dict[str, Any]) -> str:
+def speed_text(card: dict[str, Any]) -> str:
     """How a pretrained model compares with the solver, in a sentence.
 
     Example:
         >>> speed = {"speed_up": 0.6302, "solver_points": 64}
-        >>> speed_words({"speed": speed, "grid": [64, 64]})[:45]
+        >>> speed_text({"speed": speed, "grid": [64, 64]})[:45]
         'In batches 0.63 times as fast as the coarsest'
     """
     speed, axes = card["speed"], len(card["grid"])
@@ -159,7 +161,7 @@ def two_digits(value: float) -> str:
     return f"{rounded:,.{max(0, 1 - math.floor(math.log10(rounded)))}f}"
 
 
-def _run(path: Path, file: str | os.PathLike[str] | None = None) -> Shown:
+def _run(path: Path, file: str | os.PathLike[str] | None = None) -> ListedModel:
     experiment = RunFolder(path).experiment()
     data, what = experiment.data, experiment.model
     own = data.arrays is not None
@@ -167,7 +169,7 @@ def _run(path: Path, file: str | os.PathLike[str] | None = None) -> Shown:
     label = f"{what.name.upper()}, {what.preset}, {path.name}"
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", path.resolve().name).strip("-.") or "run"
 
-    def load() -> Parts:
+    def load() -> LoadedModel:
         run = load_run(path)
         source = (
             _stored(path, experiment, run.shape, file)
@@ -178,12 +180,12 @@ def _run(path: Path, file: str | os.PathLike[str] | None = None) -> Shown:
             f"{run.record.epochs} epochs, seed {experiment.seed}. "
             f"Test error {run.errors.percent:.3g} %."
         )
-        return Parts(run.model.eval(), run.shape, source, words)
+        return LoadedModel(run.model.eval(), run.shape, source, words)
 
     if own and file is not None:
         # A file that is not the run's is refused now, not when somebody looks at the run.
         run_arrays(RunFolder(path), experiment, file)
-    return Shown(name, label, data.benchmark, title, load)
+    return ListedModel(name, label, data.benchmark, title, load)
 
 
 def solver_source(experiment: Experiment, shape: DataShape) -> Source:
@@ -197,7 +199,7 @@ def solver_source(experiment: Experiment, shape: DataShape) -> Source:
         f"There is no truth to compare with: the points of the model, {points(shape.grid)}, are "
         f"not among those of the solver of {benchmark.title}, {points(benchmark.grid(scale))}."
     )
-    return Nothing(shape, why)
+    return NoSource(shape, why)
 
 
 def _stored(
@@ -224,7 +226,7 @@ def _stored(
             f"There is no truth to compare with: {gone}. Save the arrays with np.savez('mine.npz', "
             f"a=a, u=u) and start `sfo play {path} --data mine.npz`."
         )
-        return Nothing(shape, why)
+        return NoSource(shape, why)
     assert arrays is not None
     ids = split_by_share(len(arrays), experiment.data.arrays.validation).test
     return Stored(arrays, ids, shape)

@@ -15,10 +15,10 @@ from sfo.grid import Grid
 from sfo.play.cases import Case, refine
 from sfo.training.prepare import DataShape
 
-UNSEEN = 1_000_000
-"""Added to the number of a sample: seeds from here on make no training data."""
-LOOKED_AT = 4
-"""Samples whose values give the range of a drawing."""
+FIRST_UNSEEN_SEED = 1_000_000
+"""Seed of sample 0: no training data are made with seeds from here on."""
+RANGE_SAMPLES = 4
+"""Number of samples whose values give the range of a drawing."""
 CHUNK = 64
 """Stored samples that are compared at once with a drawn one."""
 
@@ -73,12 +73,12 @@ class Source(ABC):
 
     def ranges(self) -> list[tuple[float, float]]:
         """The least and the greatest value of each input channel in a few samples."""
-        rows = torch.stack([self.sample(seed) for seed in range(self._looked_at())])
+        rows = torch.stack([self.sample(seed) for seed in range(self._n_range_samples())])
         rows = rows.transpose(0, 1).flatten(1)
         return list(zip(rows.amin(1).tolist(), rows.amax(1).tolist(), strict=True))
 
-    def _looked_at(self) -> int:
-        few = LOOKED_AT if self.quick else 1
+    def _n_range_samples(self) -> int:
+        few = RANGE_SAMPLES if self.quick else 1
         return few if self.samples is None else min(few, self.samples)
 
     @abstractmethod
@@ -134,7 +134,7 @@ class Solver(Source):
 
     def sample(self, seed: int) -> Tensor:
         if self.quick:
-            return self.benchmark.draw_inputs(UNSEEN + seed, 0, self.fine)
+            return self.benchmark.draw_inputs(FIRST_UNSEEN_SEED + seed, 0, self.fine)
         return self._simulated(seed)[0]
 
     def truth(self, case: Case) -> Truth:
@@ -153,7 +153,9 @@ class Solver(Source):
 
     def _simulated(self, seed: int) -> tuple[Tensor, Tensor]:
         """Inputs and solution of a benchmark that makes its inputs as it solves."""
-        whole = self.benchmark.simulate(UNSEEN + seed, [0], replace(self.scale, stored=1))
+        whole = self.benchmark.simulate(
+            FIRST_UNSEEN_SEED + seed, [0], replace(self.scale, stored=1)
+        )
         known = [float(t) for t in whole.times]
         kept = [int(np.argmin([abs(t - known_t) for known_t in known])) for t in self.shape.times]
         whole = replace(whole, values=whole.values[:, kept], times=whole.times[kept])
@@ -200,7 +202,7 @@ class Stored(Source):
         return best, least
 
 
-class Nothing(Source):
+class NoSource(Source):
     """No solver and no data: the one sample is zero, others are drawn, and there is no truth.
 
     Args:

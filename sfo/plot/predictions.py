@@ -50,7 +50,7 @@ def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float])
             axes.set_title(name, fontsize="medium")
             x, y = ("x", "t") if pairs.grid.n_dim == 1 else ("y", "x")
             axes.set(xlabel=x, ylabel=y)
-    what = _what(pairs)
+    what = _part_title(pairs)
     named = pairs.benchmark not in (
         "unknown",
         "arrays",
@@ -59,7 +59,7 @@ def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float])
     return figure
 
 
-def _what(pairs: Pairs) -> str:
+def _part_title(pairs: Pairs) -> str:
     """The part of the solution that is drawn."""
     steady = pairs.n_times == 1
     if pairs.grid.n_dim == 1:

@@ -167,7 +167,7 @@ def _fitted(block: Block, heading: str, prefix: str) -> Block:
     """A study's block as this page takes it."""
     if isinstance(block, Table):
         # The heading is title enough.
-        return replace(block.narrow(), title="" if block.title == heading else block.title)
+        return replace(block.fitted_to_page(), title="" if block.title == heading else block.title)
     return replace(block, name=prefix + block.name) if isinstance(block, Picture) else block
 
 
@@ -180,7 +180,7 @@ def _measurements(results: Results) -> list[Block]:
             about = MEASUREMENTS[kind]
             scale = f" --scale {values['scale']}" if "scale" in values else ""
             blocks += [Heading(about.title, kind), Text(about.about)]
-            table = replace(about.table(values).narrow(), title="")
+            table = replace(about.table(values).fitted_to_page(), title="")
             blocks += [Command(f"sfo reproduce {kind}{scale}"), table]
     return blocks
 
@@ -195,6 +195,6 @@ def _paper_blocks() -> list[Block]:
     ]
 
 
-def _runs(found: StudyResults) -> list[str]:
+def _runs(results: StudyResults) -> list[str]:
     """Names of all runs of a study, trials too."""
-    return [name(run) for f in found.cells.values() for run in (*f.runs, *f.cell.trials())]
+    return [name(run) for f in results.cells.values() for run in (*f.runs, *f.cell.trials())]

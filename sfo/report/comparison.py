@@ -77,9 +77,9 @@ def _section(runs: Sequence[ReportedRun], number: int) -> list[Block]:
     blocks: list[Block] = [Heading(title, f"data-{number}"), error_table(runs)]
     finished = [run for run in runs if run.record is not None]
     if finished:
-        blocks.append(metric_table(finished).narrow())
+        blocks.append(metric_table(finished).fitted_to_page())
     if len(runs) > 1:
-        blocks.append(difference_table(runs).narrow())
+        blocks.append(difference_table(runs).fitted_to_page())
     histories = {run.label: list(run.history) for run in runs if run.history}
     if histories:
         caption = "Validation and training error against the epoch."

@@ -75,19 +75,19 @@ def _text(value: Any) -> str:
     return json.dumps(value)
 
 
-def provenance(found: StudyResults) -> Details:
+def provenance(results: StudyResults) -> Details:
     """Every run behind a study's numbers, folded."""
     lines = []
-    for (row, column), f in found.cells.items():
-        title = found.title(row)
+    for (row, column), f in results.cells.items():
+        title = results.title(row)
         for trial in f.cell.trials():
-            record = trusted(found.results.record, trial)
+            record = trusted(results.results.record, trial)
             if record is not None:
                 text = f"{100 * record.validation:.6g} (validation)"
-                lines.append(_line(title, f"{found.plain_title(column)}, trial", trial, text))
+                lines.append(_line(title, f"{results.plain_title(column)}, trial", trial, text))
         for record in f.records:
             text = f"{record.errors.percent:.6g}"
-            lines.append(_line(title, found.plain_title(column), record.experiment, text))
+            lines.append(_line(title, results.plain_title(column), record.experiment, text))
     columns = ("", "column", "seed", "error, %", "Record", "command for this run alone")
     about = Text(
         "The Record holds the whole configuration under `experiment`, which `sfo train --config` "

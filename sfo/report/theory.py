@@ -32,11 +32,11 @@ from sfo.theory.problems import steady_diffusion_reaction
 
 ROOTS = (0.5, 0.9, 0.99, 0.999, 0.9999)
 TOLERANCES = tuple(10.0**-k for k in range(2, 13))
-OTHERS = ("hankel", "chebyshev", "fourier", "random")
+OTHER_BASES = ("hankel", "chebyshev", "fourier", "random")
 HANKEL_LIMIT = 1024
 """`hankel` takes O(n³): longer kernels are not measured with it."""
 TITLE = "The theory in numbers"
-OWN = (f"# {TITLE}\n", "### USB modes for ρᵗ, t = 0..N−1")
+TABLE_STARTS = (f"# {TITLE}\n", "### USB modes for ρᵗ, t = 0..N−1")
 """How a tables.md begins that was written here, now and by earlier versions."""
 
 Section = tuple[Heading, Text, Table]
@@ -83,7 +83,7 @@ def measure_projections(
         sharp[n] = torch.stack([sharp_error_bounds(r, n, most) for r in ROOTS]) / norm
     for n in {full, max(lengths)}:
         g = powers(roots, n)
-        for name in OTHERS:
+        for name in OTHER_BASES:
             if name == "hankel" and n > HANKEL_LIMIT:
                 continue
             most = n if n == full else min(capped, n)
@@ -124,7 +124,7 @@ def usb_table(measured: Measurements) -> Section:
 
 def basis_table(measured: Measurements, n: int) -> Section:
     """The same kernels in every basis, with the factor by which the USB needs fewer modes."""
-    names = [name for name in OTHERS if (n, name) in measured.others]
+    names = [name for name in OTHER_BASES if (n, name) in measured.others]
     rows = []
     for i, rho in enumerate(ROOTS):
         for eps in (1e-2, 1e-4, 1e-8):
@@ -132,7 +132,7 @@ def basis_table(measured: Measurements, n: int) -> Section:
             cells = []
             for name in names:
                 errors = measured.others[n, name][i]
-                cells.append(_versus(_first(errors, eps), usb, len(errors) - 1))
+                cells.append(_against_usb(_first(errors, eps), usb, len(errors) - 1))
             rows.append([f"{rho:g}", f"{eps:.0e}", _count(usb), *cells])
     note = "Modes for a relative error ε; in brackets, as a multiple of the USB's."
     if "hankel" not in names:
@@ -306,7 +306,7 @@ def run(out: Path, quick: bool = False, console: Console | None = None) -> str:
     n, dt = (128, 0.01) if quick else (1024, 0.01)
     out = Path(out)
     own = out / "tables.md"
-    is_own = own.exists() and own.read_text(encoding="utf-8").startswith(OWN)
+    is_own = own.exists() and own.read_text(encoding="utf-8").startswith(TABLE_STARTS)
     if out.exists() and not is_own and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} exists and holds other things; choose another with --out.")
     out.mkdir(parents=True, exist_ok=True)
@@ -367,7 +367,7 @@ def _count(modes: int | None, tried: int | None = None) -> str:
     return "–" if tried is None else f"> {tried}"
 
 
-def _versus(modes: int | None, usb: int | None, tried: int) -> str:
+def _against_usb(modes: int | None, usb: int | None, tried: int) -> str:
     if usb is None:
         return _count(modes, tried)
     if modes is None:

@@ -247,7 +247,7 @@ class Experiment(Config):
     seed: Seed = 0
 
     @model_validator(mode="after")
-    def _served(self) -> "Experiment":
+    def _check_model_and_physics(self) -> "Experiment":
         # Before hours are spent on making data.
         if self.model.preset == "paper":
             paper_settings(MODELS[self.model.name], self.data.paper_name)

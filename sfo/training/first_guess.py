@@ -8,11 +8,11 @@ from torch import Tensor
 from sfo.data.pairs import Pairs
 from sfo.data.rows import Rows, array_rows
 
-MUCH_NEARER = 0.5
+MAX_REMAINING_SHARE = 0.5
 """An offset of its own at every point is taken where it leaves less than this share of what the
 same offset at all points leaves."""
 
-SMALLEST = 1e-6
+MIN_SCALE_SHARE = 1e-6
 """What a guess leaves counts as at least this share of the field's deviation: beyond it lies
 rounding."""
 
@@ -63,7 +63,7 @@ def first_guess(
     scale = _per_field(left, fields)
     if places_differ:
         placed, left = _fit(*sums.covariances(by_place=True), from_input)
-        nearer = _per_field(left, fields) < MUCH_NEARER * scale
+        nearer = _per_field(left, fields) < MAX_REMAINING_SHARE * scale
         if nearer.any():
             chosen = nearer.repeat_interleave(len(weight) // fields)[:, None]
             offset = torch.where(chosen, sums.offset(placed, by_place=True), offset)
@@ -76,7 +76,7 @@ def first_guess(
         deviation=variance.clamp(min=0).sqrt(),
         weight=weight,
         offset=offset.view(-1, *grid),
-        scale=scale.clamp(min=SMALLEST * spread),
+        scale=scale.clamp(min=MIN_SCALE_SHARE * spread),
         spread=spread,
     )
 
@@ -119,14 +119,14 @@ def _sums(train: Pairs, components: int) -> _Sums:
     """The sums of training data, shifted by a constant per channel, so that no digits are lost."""
     a_rows, u_rows = (r if isinstance(r, Rows) else array_rows(r) for r in (train.a, train.u))
     at_once = max(1, next(iter(u_rows.chunks())).shape[0])
-    found: _Sums | None = None
+    total: _Sums | None = None
     for a, u in zip(a_rows.split(at_once), u_rows.split(at_once), strict=True):
         # (channel, sample, point), where the components are samples.
         a, u = (
             values.double().flatten(2).unflatten(1, (components, -1)).flatten(0, 1).transpose(0, 1)
             for values in (a, u)
         )
-        if found is None:
+        if total is None:
             a_shift, u_shift = a.mean((1, 2)), u.mean((1, 2))
         a, u = a - a_shift[:, None, None], u - u_shift[:, None, None]
         flat_a, flat_u = a.flatten(1), u.flatten(1)
@@ -138,13 +138,13 @@ def _sums(train: Pairs, components: int) -> _Sums:
             flat_u.square().sum(1),
         ]
         samples = a.shape[1]
-        if found is not None:
-            before = found.a, found.u, found.aa, found.ua, found.uu
+        if total is not None:
+            before = total.a, total.u, total.aa, total.ua, total.uu
             totals = [one + other for one, other in zip(before, totals, strict=True)]
-            samples += found.samples
-        found = _Sums(samples, a_shift, u_shift, *totals)
-    assert found is not None, "Training data have at least one sample."
-    return found
+            samples += total.samples
+        total = _Sums(samples, a_shift, u_shift, *totals)
+    assert total is not None, "Training data have at least one sample."
+    return total
 
 
 def _fit(aa: Tensor, ua: Tensor, uu: Tensor, from_input: bool) -> tuple[Tensor, Tensor]:

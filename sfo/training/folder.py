@@ -142,11 +142,11 @@ class RunFolder:
                 f"{self} holds a run already. Continue it with `sfo resume {self}`, or choose "
                 "another folder with --out."
             )
-        if self.path.exists() and (not self.path.is_dir() or self._strangers()):
+        if self.path.exists() and (not self.path.is_dir() or self._foreign_files()):
             raise ValueError(f"{self} exists and is not empty; choose another folder with --out.")
         return False
 
-    def _strangers(self) -> list[str]:
+    def _foreign_files(self) -> list[str]:
         """Files besides those that a run leaves when it is killed as it begins."""
         names = [path.name for path in self.path.iterdir()]
         # Without the lock that a run leaves, files of these names are somebody else's.

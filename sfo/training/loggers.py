@@ -13,7 +13,7 @@ from lightning_fabric.loggers.logger import Logger
 from sfo.checks import install_command
 
 Row = dict[str, Any]
-NUMBERS = ("loss", "validation", "learning_rate")
+LOGGED_VALUES = ("loss", "validation", "learning_rate")
 PACKAGES = {"csv": None, "mlflow": "mlflow", "tensorboard": "tensorboard", "wandb": "wandb"}
 """The loggers, and what each needs to be installed."""
 
@@ -65,7 +65,7 @@ class Loggers:
 
 
 def _numbers(row: Row) -> dict[str, float]:
-    return {name: row[name] for name in NUMBERS if row[name] is not None}
+    return {name: row[name] for name in LOGGED_VALUES if row[name] is not None}
 
 
 def _tensorboard(folder: Path, settings: Row, history: Sequence[Row]) -> Logger | None:
@@ -81,7 +81,7 @@ def _csv(folder: Path, settings: Row, history: Sequence[Row]) -> Logger:
     """One file metrics.csv, written again from the first epoch on when a run is resumed."""
     (folder / "csv" / "metrics.csv").unlink(missing_ok=True)
     logger = CSVLogger(folder, name="", version="csv", flush_logs_every_n_steps=1)
-    empty: Row = dict.fromkeys(NUMBERS, "")
+    empty: Row = dict.fromkeys(LOGGED_VALUES, "")
     for row in history[:-1]:
         logger.log_metrics({**empty, **_numbers(row)}, row["step"])
     return logger

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from sfo.data.pairs import Pairs
+from sfo.models.blocks import with_current_names
 from sfo.registry import BENCHMARKS
 from sfo.training import checkpoint
 from sfo.training.batches import BatchShard, batch_shards, fetch, micro_batches
@@ -129,7 +130,7 @@ class Loop:
             status = "success"
         finally:
             self.loggers.close(status)
-        self._stop_if(gather(self.fabric, self.stop.received))
+        self._stop_if_signalled(gather(self.fabric, self.stop.received))
 
     def _epoch(self) -> None:
         """What is left of this epoch."""
@@ -160,9 +161,9 @@ class Loop:
             due = self.step % every == 0 or self.step == self.steps
             if better or due or signals.any():
                 self.save(best=better)
-            self._stop_if(signals)
+            self._stop_if_signalled(signals)
 
-    def _here(self, values: Tensor) -> Tensor:
+    def _on_device(self, values: Tensor) -> Tensor:
         return values.to(self.fabric.device)
 
     def _train_step(
@@ -175,13 +176,13 @@ class Loop:
         self.optimizer.zero_grad()
         mine, size = 0.0, parts[0].size
         for part in parts:
-            a, u = map(self._here, next(fetched))
+            a, u = map(self._on_device, next(fetched))
             # Processes exchange the sum of their gradients, once.
             is_alone = part is parts[-1] or self.fabric.world_size == 1
             with nullcontext() if is_alone else self.fabric.no_backward_sync(self.model):
                 prediction = self.model(a)
                 errors = LOSSES[self.config.loss](prediction, u)
-                loss = errors.mean() + self._further(a, prediction)
+                loss = errors.mean() + self._extra_loss(a, prediction)
                 self.fabric.backward(loss * part.weight)
             mine += float(errors.detach().sum()) if part.weight else 0.0
             # Before the next part is passed through.
@@ -202,7 +203,7 @@ class Loop:
         self.loss_sum += total
         return total / size, signals
 
-    def _further(self, a: Tensor, prediction: Tensor) -> Tensor | float:
+    def _extra_loss(self, a: Tensor, prediction: Tensor) -> Tensor | float:
         """What is minimised beside the error: the equation's residual, and a model's own terms."""
         further: Tensor | float = 0.0
         if self.physics is not None:
@@ -213,7 +214,7 @@ class Loop:
             further = further + part.regularisation()
         return further
 
-    def _stop_if(self, signals: Tensor) -> None:
+    def _stop_if_signalled(self, signals: Tensor) -> None:
         if signals.any():
             raise Stopped(int(signals.max()))
 
@@ -270,7 +271,10 @@ class Loop:
         model.eval()
         for batch in rows.split(self.config.micro_batch or self.config.batch_size):
             chosen = batch.clamp(max=n - 1)
-            a, u = self._here(self.validation.a[chosen]), self._here(self.validation.u[chosen])
+            a, u = (
+                self._on_device(self.validation.a[chosen]),
+                self._on_device(self.validation.u[chosen]),
+            )
             with precision.forward_context():
                 prediction = model(precision.convert_input(a))
             errors = relative_l2(precision.convert_output(prediction), u)
@@ -329,6 +333,9 @@ class Loop:
         on_rank_zero(self.fabric, lambda: self.folder.write_metrics(self.history))
 
     def _load(self, state: dict[str, Any]) -> None:
+        for entry in ("model", "ema"):
+            if state[entry] is not None:
+                state[entry] = with_current_names(state[entry])
         weights = self.module.state_dict()
         needed = gather_state(self.fabric, weights)
         on_rank_zero(self.fabric, lambda: checkpoint.check_shapes(state["model"], needed))

@@ -12,7 +12,7 @@ PAPER_PROTOCOL: dict[str, dict[str, Any]] = {
     "maxwell": dict(batch_size=1),
 }
 """Where the paper's protocol differs from `TrainConfig`'s defaults, by its benchmark."""
-SHORTER: dict[str, dict[str, Any]] = {
+SMALLER_SCALES: dict[str, dict[str, Any]] = {
     "desk": dict(epochs=60, decay_every=None, batch_size=10),
     "smoke": dict(epochs=2, decay_every=None, batch_size=8),
 }
@@ -35,6 +35,6 @@ def protocol(benchmark: str, scale: ScaleName) -> dict[str, Any]:
     paper = PAPER_PROTOCOL.get(name or "", {})
     if scale == "paper":
         return paper
-    shorter = {**SHORTER[scale], **(DESK.get(name or "", {}) if scale == "desk" else {})}
+    shorter = {**SMALLER_SCALES[scale], **(DESK.get(name or "", {}) if scale == "desk" else {})}
     batch = min(shorter["batch_size"], paper.get("batch_size", shorter["batch_size"]))
     return {**shorter, "batch_size": batch}

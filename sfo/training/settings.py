@@ -11,7 +11,7 @@ from sfo.registry import MODELS
 
 CHANNELS = ("in_channels", "out_channels", "n_dim")
 """Arguments of every model that the data decide."""
-MOST_LAYERS = 10_000
+MAX_LAYERS = 10_000
 """Layers that are built in seconds; a thousand times as many would fill the memory for an hour."""
 
 
@@ -36,8 +36,8 @@ def check_settings(model: str, settings: dict[str, Any]) -> None:
             rule = error.errors()[0]["msg"].replace("Input should", "must")
             raise ValueError(f"`{key}` of {model} {rule}, got {value!r}.") from None
     layers = settings.get("n_layers")
-    if isinstance(layers, int) and layers > MOST_LAYERS:
-        raise ValueError(f"`n_layers` of {model} must be at most {MOST_LAYERS}, got {layers}.")
+    if isinstance(layers, int) and layers > MAX_LAYERS:
+        raise ValueError(f"`n_layers` of {model} must be at most {MAX_LAYERS}, got {layers}.")
 
 
 def model_settings(model: str) -> dict[str, Any]:

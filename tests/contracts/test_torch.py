@@ -164,7 +164,8 @@ def test_a_copy_is_the_model_and_its_own(model, a):
 def test_precisions_agree(model, a):
     """float64 to float32's rounding, bfloat16 to its own."""
     u = model(a)
-    close(deepcopy(model).double()(a.double()).float(), u)
+    truth = deepcopy(model).double()(a.double())
+    assert (u - truth).norm() < 1e-5 * truth.norm()
     half = deepcopy(model).bfloat16()(a.bfloat16())
     assert half.dtype == torch.bfloat16
     assert (half.float() - u).norm() < 0.1 * u.norm()
@@ -199,6 +200,22 @@ def test_however_the_input_lies_in_memory(model, a):
     with torch.inference_mode():
         close(model(a), before)
     assert torch.equal(a, kept)
+
+
+@kinds
+def test_a_model_first_used_in_inference_mode_can_be_trained(kind, model, a):
+    """What it builds then, and keeps, must allow gradients."""
+    fresh = deepcopy(model)
+    with torch.inference_mode():
+        first = fresh(a)
+    u = fresh(a)
+    close(u, first.clone())
+    u.square().sum().backward()
+    model(a).square().sum().backward()
+    for weight, other in zip(fresh.parameters(), model.parameters(), strict=True):
+        assert (weight.grad is None) == (other.grad is None)
+        if weight.grad is not None:
+            close(weight.grad, other.grad)
 
 
 @kinds

@@ -25,6 +25,7 @@ VARIANTS = {
         dict(MODES, **FACTORED, gate=True, skip=True, decode=2, output_skip=True, standardise=True),
         dict(MODES, **FACTORED, index="separable", boundary="learned", lift_channels=6),
         dict(MODES, **FACTORED, index="multi", boundary="zero", components=2),
+        dict(MODES, boundary="reflect", support="two_sided"),
     ],
     "svd_no": [dict(SVD, network="sine", components=2), dict(SVD, network="lstm")],
     "deeponet": [

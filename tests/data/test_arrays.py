@@ -55,7 +55,7 @@ def test_the_fingerprint_tells_data_apart():
 
 
 def test_moments_are_those_of_all_samples_at_once(monkeypatch):
-    monkeypatch.setattr("sfo.data.rows.AT_ONCE", 250)
+    monkeypatch.setattr("sfo.data.rows.READ_NUMBERS", 250)
     mean, variance = channel_moments(array_rows(1e4 + U))
     torch.testing.assert_close(mean, torch.tensor(1e4 + U.mean((0, 2, 3))), rtol=1e-7, atol=0)
     # Of the numbers as they are read, in float32.

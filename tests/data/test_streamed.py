@@ -40,7 +40,7 @@ def test_batches_are_those_of_the_set_in_memory(name, folder):
 
 def test_what_is_large_is_read_and_what_is_small_is_kept(folder, monkeypatch):
     assert isinstance(load_benchmark("allen_cahn", "smoke", folder=folder).u, torch.Tensor)
-    monkeypatch.setattr("sfo.data.streamed.STREAMED", 1000)
+    monkeypatch.setattr("sfo.data.streamed.STREAM_BYTES", 1000)
     assert isinstance(load_benchmark("allen_cahn", "smoke", folder=folder).u, Rows)
 
 
@@ -79,7 +79,7 @@ def test_samples_are_kept_as_far_as_there_is_room(room, folder, monkeypatch):
     kept = load_benchmark("allen_cahn", "smoke", folder=folder, workers=1)
     size = kept.a[0].nbytes + kept.u[0].nbytes
     read = streamed_pairs(
-        open_benchmark("allen_cahn", "smoke", folder=folder), kept.ids, kept=room * size
+        open_benchmark("allen_cahn", "smoke", folder=folder), kept.ids, cache_bytes=room * size
     )
     asked, samples = [], DataFile._samples
 

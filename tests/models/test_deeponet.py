@@ -98,19 +98,3 @@ def test_other_grids_are_refused():
     model = DeepONet(1, 1, 2, train_shape=(6, 5), **SMALL)
     with pytest.raises(ValueError, match=r"on the grid \(6, 5\) only, got \(5, 6\): resample"):
         model(torch.zeros(1, 1, 5, 6))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(query="time"), "`query` must be one of 'space', 'space_time', 'first_axis'"),
-        (dict(activation="gelu"), "`activation` must be one of 'relu', 'tanh', got 'gelu'"),
-        (dict(train_shape=(8, 8)), "`train_shape` must be the points along each of the 1 axes"),
-        (dict(fields=2), "`fields` must divide out_channels=3, got 2"),
-        (dict(harmonics=-1), "`harmonics` must be at least 0, got -1"),
-        (dict(trunk_layers=0), "`trunk_layers` must be at least 1, got 128, 128, 4 and 0"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        DeepONet(1, 3, **{"train_shape": (8,), **arguments})

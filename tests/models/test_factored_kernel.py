@@ -124,12 +124,12 @@ def test_kept_spectra_give_the_same_and_follow_every_change(mixing, index):
         """Kept against a twin that keeps nothing, twice: built, and taken."""
         twin = copy.deepcopy(model)
         for kernel in twin.kernels:
-            kernel.kept.limit = 0
+            kernel.cache.limit = 0
         with torch.no_grad():
             for _ in range(2):
                 torch.testing.assert_close(model(a), twin(a), rtol=1e-12, atol=1e-12)
-        assert all(kernel.kept._entry is not None for kernel in model.kernels)
-        assert all(kernel.kept._entry is None for kernel in twin.kernels)
+        assert all(kernel.cache._entry is not None for kernel in model.kernels)
+        assert all(kernel.cache._entry is None for kernel in twin.kernels)
 
     model(a)
     model.eval()
@@ -155,15 +155,15 @@ def test_kept_spectra_give_the_same_and_follow_every_change(mixing, index):
     model.modes.transfer = "restrict"
     check(model)
     model.train()(a)
-    assert all(kernel.kept._entry is None for kernel in model.kernels)
+    assert all(kernel.cache._entry is None for kernel in model.kernels)
 
 
 def test_no_spectrum_is_kept_beyond_the_limit():
     model = SFO(1, 1, 2, n_modes=3, hidden_channels=8, n_layers=1).eval()
-    model.kernels[0].kept.limit = 100
+    model.kernels[0].cache.limit = 100
     with torch.no_grad():
         model(torch.zeros(1, 1, 8, 8))
-    assert model.kernels[0].kept._entry is None
+    assert model.kernels[0].cache._entry is None
 
 
 def test_decoding_along_the_depth():

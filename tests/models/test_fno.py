@@ -190,31 +190,6 @@ def test_refining_the_grid_does_not_change_the_solution():
     assert errors[2] < errors[1] / 200
 
 
-def test_trains_after_it_was_used_for_inference():
-    """The matrices that are kept must not be inference tensors."""
-    model = FNO(1, 1, n_modes=3, hidden_channels=4, n_layers=1)
-    a = torch.randn(1, 1, 12)
-    with torch.inference_mode():
-        u = model(a)
-    model(a).sum().backward()
-    torch.testing.assert_close(model(a), u.clone())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(n_modes=0), "`n_modes` must be a number or 2 numbers, one for each axis, and at"),
-        (dict(n_modes=(4,)), "got \\(4,\\)"),
-        (dict(padding=(1, -1)), "`padding` must be .* at least 0, got \\(1, -1\\)"),
-        (dict(n_layers=0), "`n_layers` and `projection_channels` must be at least 1, got 64, 0"),
-        (dict(components=2), "`in_channels` must be a positive multiple of `components`"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        FNO(1, 1, 2, **arguments)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_complex_weights_survive_a_trip_to_disk(dtype, tmp_path):
     """safetensors stores complex64 in new versions only, and complex128 in none."""

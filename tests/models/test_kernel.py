@@ -9,7 +9,7 @@ from sfo.bases import usb_modes
 from sfo.models import SFO
 from sfo.models.blocks import MLP, fused
 from sfo.models.kernel import SpectralKernel
-from sfo.models.kernel_modes import KEPT, KEPT_GRIDS, KernelModes, KernelOptions
+from sfo.models.kernel_modes import MAX_GRIDS, MAX_SPECTRA, KernelModes, KernelOptions
 from sfo.registry import BASES
 
 
@@ -208,7 +208,7 @@ def test_a_bounded_number_of_grids_is_kept():
     k = kernel(1, 3)
     for n in range(8, 40):
         k(torch.zeros(1, 1, n, dtype=torch.float64))
-    assert len(k.modes._prepared) == KEPT_GRIDS
+    assert len(k.modes._prepared) == MAX_GRIDS
 
 
 def test_other_precisions_and_options_do_not_pile_up():
@@ -217,7 +217,7 @@ def test_other_precisions_and_options_do_not_pile_up():
     for n in range(4, 40):
         k.modes.train_shape = (n,)
         k(torch.zeros(1, 1, 64, dtype=torch.float64))
-    assert len(k.modes._prepared) == KEPT
+    assert len(k.modes._prepared) == MAX_SPECTRA
 
 
 @pytest.mark.parametrize("basis", BASES.names())

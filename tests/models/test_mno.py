@@ -96,20 +96,6 @@ def test_steps_start_between_a_thousandth_and_a_tenth():
     assert 0.45 < (delta < 1e-2).double().mean() < 0.55
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(n_layers=0), "`n_layers` must be at least 1, got 0"),
-        (dict(n_states=-2), "`n_states` must be at least 1, got -2"),
-        (dict(rank=0), "`rank` must be at least 1, got 0"),
-        (dict(components=2), "`in_channels` must be a positive multiple of `components`"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        MNO(1, 1, **arguments)
-
-
 def test_upstream_normalises_after_each_sum():
     """v ← N(v + mix(v)), v ← N(v + W₂ max(0, W₁ v)), and no norm before Q."""
     model = MNO(1, 2, **SMALL, upstream=True).double()

@@ -210,36 +210,6 @@ def test_a_step_moves_on_from_the_latest_frame():
     torch.testing.assert_close(model.advance(a[:, None], 0.3)[:, 0], truth)
 
 
-def test_mixed_precision_keeps_the_map():
-    """The fast sums are for one precision; elsewhere the definition works."""
-    model = MPNN(1, 2, hidden_channels=8, n_layers=2)
-    a = torch.randn(2, 1, 12)
-    with torch.autocast("cpu", torch.bfloat16):
-        u = model(a)
-        u.float().square().sum().backward()
-    assert u.dtype == torch.bfloat16
-    torch.testing.assert_close(u.float(), model(a), atol=0.05, rtol=0)
-
-
 def test_grids_with_too_few_points_are_refused():
     with pytest.raises(ValueError, match="every axis must have at least 7 points, got the grid"):
         MPNN(1, 1, hidden_channels=4)(torch.zeros(1, 1, 6))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(neighbours="all"), "`neighbours` must be one of 'box', 'cross', got 'all'"),
-        (dict(n_dim=4), "`n_dim` must be 1, 2 or 3, got 4"),
-        (dict(radius=0), "`radius` must be at least 1, got 128, 6 and 0"),
-        (dict(start=(4,)), "`start` must hold input channels 0..3 or None, got \\(4,\\)"),
-        (dict(start=(0, 1, 2)), "`out_channels` must be two or more time steps of each"),
-        (dict(window=3), "`window` must divide in_channels=4"),
-        (dict(window=2, out_channels=4), "`out_channels` must be more than 2 time steps of each"),
-        (dict(window=2, start=(0,)), "`start` must be empty if there is a `window`"),
-        (dict(window=2, hidden_channels=8), "`hidden_channels` must be at least 15 for a window"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        MPNN(**{"in_channels": 4, "out_channels": 20, **arguments})

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load, save
 
 from sfo.models import SFO
+from sfo.models.blocks import with_current_names
 from sfo.training import checkpoint
 
 DENSE = dict(n_modes=4, hidden_channels=8, n_layers=2)
@@ -76,6 +77,21 @@ def test_weights_of_version_0_3_are_taken():
     second.load_state_dict(old)
     a = torch.randn(2, 1, 64)
     torch.testing.assert_close(second.eval()(a), first.eval()(a), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("prefix", ["", "model."])
+def test_the_former_name_of_the_lifts_hidden_layers_is_taken(prefix):
+    """Also by a model inside another, such as the average of weights."""
+    first, second = model(lift_channels=5), model(lift_channels=5)
+    with torch.no_grad():
+        first.lift.mlp[0].weight.add_(1.0)
+    outer = second if not prefix else torch.nn.ModuleDict({"model": second})
+    state = {prefix + name: weight for name, weight in first.state_dict().items()}
+    old = {name.replace("lift.mlp.", "lift.bend."): weight for name, weight in state.items()}
+    assert old.keys() != state.keys()
+    outer.load_state_dict(old)
+    torch.testing.assert_close(second.state_dict(), first.state_dict(), rtol=0, atol=0)
+    assert with_current_names(old) == state
 
 
 def test_a_refused_model_keeps_its_weights():

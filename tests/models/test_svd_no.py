@@ -158,18 +158,3 @@ def test_excess_is_the_mean_over_samples():
     """Not the excess of the mean, in which 1 + e and 1 − e would cancel."""
     gram = torch.eye(2) * torch.tensor([0.5, 1.5])[:, None, None]
     assert excess(gram) == 2 * 0.25
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(network="mlp"), "`network` must be one of 'lstm', 'sine', got 'mlp'"),
-        (dict(network="lstm", n_dim=2), "`network` must be 'sine' on 2 axes, got 'lstm'"),
-        (dict(n_modes=0), "`n_modes`, .* must be at least 1, got 0, 128, 4, 32, 4"),
-        (dict(penalty=-1.0), "`penalty` must be at least 0, got -1.0"),
-        (dict(components=2), "`in_channels` must be a positive multiple of `components`"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        SVDNO(1, 1, **arguments)

@@ -137,22 +137,6 @@ def test_slices_start_orthonormal():
         assert layer.update[0].weight.abs().max() < 0.1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(n_heads=3), "`hidden_channels` must be a positive multiple of `n_heads`, got"),
-        (dict(n_slices=0), "`n_layers` and `n_slices` must be at least 1, got n_layers=8"),
-        (dict(reference_points=1), "`reference_points` must be at least 2 or None, got 1"),
-        (dict(projection="linear"), "`projection` must be one of 'conv', 'pointwise', got"),
-        (dict(n_dim=4), "`n_dim` must be 1, 2 or 3 with projection='conv', got 4"),
-        (dict(components=2), "`in_channels` must be a positive multiple of `components`"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Transolver(1, 1, **arguments)
-
-
 def test_slices_start_orthogonal_or_as_upstream():
     """The authors' code draws orthogonal slices and overwrites them: 0.02 times a normal."""
     settings = dict(hidden_channels=64, n_layers=1, n_heads=2, n_slices=32)

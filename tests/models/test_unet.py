@@ -73,20 +73,6 @@ def test_only_batch_norm_in_training_looks_at_the_whole_batch(norm):
     torch.testing.assert_close(model(a[:1]), model(a)[:1])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(n_dim=4), "`n_dim` must be 1, 2 or 3, got 4"),
-        (dict(n_levels=0), "must be at least 1, got hidden_channels=32, n_levels=0"),
-        (dict(boundary="zeros"), "`boundary` must be one of 'zero', 'circular', got 'zeros'"),
-        (dict(norm="layer"), "`norm` must be one of 'batch', 'group', None, got 'layer'"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        UNet(1, 1, **arguments)
-
-
 @pytest.mark.parametrize(("points", "levels"), [(8, 2), (9, 3), (16, 3), (17, 4), (64, 4), (2, 1)])
 def test_presets_leave_two_points_on_the_coarsest_grid(points, levels):
     """A batch norm cannot train on one number: 2^levels < points, up to the default of 4."""

@@ -119,23 +119,6 @@ def test_half_precision_input_under_autocast():
     assert (u - model(a)).norm() < 0.02 * model(a).norm()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            dict(n_modes=(3, 3)),
-            "`n_modes` must have five entries, one for each block, got \\(3, 3\\)",
-        ),
-        (dict(hidden_channels=1), "`hidden_channels` must be at least 2, got 1"),
-        (dict(norm="batch"), "`norm` must be one of 'inner', 'all', None, got 'batch'"),
-        (dict(n_dim=4), "`n_dim` must be 1, 2 or 3, got 4"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        UNO(1, 1, **arguments)
-
-
 def test_too_small_a_grid_is_named():
     with pytest.raises(ValueError, match="at least 4 points along each axis"):
         UNO(1, 1, padding=0)(torch.ones(1, 1, 3))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sfo.pdes.derivative import Central, OnWaves, Spectral
+from sfo.pdes.derivative import Central, OnCoefficients, Spectral
 
 LENGTHS = (2.0, 3.0, 1.5)
 TURN = [torch.sin, torch.cos, lambda x: -torch.sin(x), lambda x: -torch.cos(x)]
@@ -59,7 +59,7 @@ def test_the_laplacian_is_the_sum_of_second_derivatives_and_has_an_inverse(shape
 def test_symbols_are_what_waves_are_multiplied_by():
     """The transform of a derivative is the symbol times the transform, in both precisions."""
     shape, orders = (6, 10), (1, 2)
-    on_waves, on_values = OnWaves(shape, (2.0, 3.0)), Spectral(shape, (2.0, 3.0))
+    on_waves, on_values = OnCoefficients(shape, (2.0, 3.0)), Spectral(shape, (2.0, 3.0))
     u = torch.randn(shape, dtype=torch.float64)
     torch.testing.assert_close(
         torch.fft.rfft2(on_values(u, *orders)), on_waves(torch.fft.rfft2(u), *orders)
@@ -98,7 +98,7 @@ def test_differences_tend_to_derivatives_with_the_square_of_the_spacing(orders, 
 
 def test_mistakes_are_named():
     u = torch.zeros(4, 4)
-    for kind in (Central, Spectral, OnWaves):
+    for kind in (Central, Spectral, OnCoefficients):
         with pytest.raises(
             ValueError, match=r"one order per axis, 2 of .* got \(2,\).*d\(u, 2, 0\)"
         ):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sfo.pdes import AllenCahn, Burgers, CahnHilliard, DiffusionReaction
-from sfo.pdes.integrate import ETDRK4, integrate, phi_functions, stretches
+from sfo.pdes.integrate import ETDRK4, integrate, phi_functions, step_plan
 
 
 def exact_phi(k: int, z: float) -> float:
@@ -71,7 +71,7 @@ def test_the_error_falls_with_the_fourth_power_of_the_step(pde, step, monkeypatc
 def test_steps_add_up_and_keep_their_limits(warm_up):
     """They cover all times, meet each, stay below max_step and below an eighth of the time."""
     times, max_step = [0.5, 0.55, 0.554, 1.0, 1.5], 0.03
-    covered = list(stretches(times, max_step, warm_up))
+    covered = list(step_plan(times, max_step, warm_up))
     starts, ends = [s for s, _, _ in covered], [e for _, e, _ in covered]
     assert starts == [times[0], *ends[:-1]]
     assert set(times[1:]) <= set(ends)

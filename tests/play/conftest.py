@@ -7,7 +7,7 @@ import pytest
 
 import sfo
 from sfo.play.service import Service
-from sfo.play.shown import Parts, Shown, benchmark_shape, find_models, solver_source
+from sfo.play.shown import ListedModel, LoadedModel, benchmark_shape, find_models, solver_source
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 from sfo.training.prepare import build
@@ -31,9 +31,11 @@ def untrained(name):
     source = solver_source(experiment, shape)
 
     def load():
-        return Parts(build(experiment, shape).eval(), shape, source, "Untrained.")
+        return LoadedModel(build(experiment, shape).eval(), shape, source, "Untrained.")
 
-    return Shown(name, f"{model.upper()} {name}", benchmark, BENCHMARKS[benchmark].title, load)
+    return ListedModel(
+        name, f"{model.upper()} {name}", benchmark, BENCHMARKS[benchmark].title, load
+    )
 
 
 @pytest.fixture(scope="session")

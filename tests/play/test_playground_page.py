@@ -15,8 +15,8 @@ from sfo.evaluation.metrics import per_time, relative_l2
 from sfo.play.app import STATIC
 from sfo.play.cases import Case
 from sfo.play.service import Answer
-from sfo.play.shown import Parts, Shown, find_models
-from sfo.play.sources import Nothing
+from sfo.play.shown import ListedModel, LoadedModel, find_models
+from sfo.play.sources import NoSource
 from sfo.training.prepare import DataShape
 
 CHROMIUM = shutil.which("chromium")
@@ -398,7 +398,7 @@ def test_a_model_that_cannot_be_read_leaves_the_others_to_choose(open_page, serv
     def load():
         raise ValueError("Its weights are damaged.")
 
-    broken = Shown("broken", "SFO broken", "allen_cahn", "1D Allen–Cahn", load)
+    broken = ListedModel("broken", "SFO broken", "allen_cahn", "1D Allen–Cahn", load)
     monkeypatch.setattr(service, "models", {"broken": broken, **service.models})
     page = open_page(refused="422")
     words = "SFO broken on 1D Allen–Cahn cannot be shown: Its weights are damaged."
@@ -440,8 +440,8 @@ def test_numbers_are_written_without_an_exponent_and_with_a_minus_sign(open_page
 def test_the_plane_stays_in_the_box_on_a_coarser_grid(open_page, service, monkeypatch):
     """The last plane of 16 becomes the last of 8, not the sixteenth, which is not there."""
     shape = DataShape(1, 1, sfo.Grid((16,) * 3, (0.0,) * 3, (1.0,) * 3), (0.0,), ("u",), ("a",))
-    parts = Parts(torch.nn.Identity(), shape, Nothing(shape, "There is no truth."), "Plain.")
-    box = Shown("box", "Identity", "box", "A box", lambda: parts)
+    parts = LoadedModel(torch.nn.Identity(), shape, NoSource(shape, "There is no truth."), "Plain.")
+    box = ListedModel("box", "Identity", "box", "A box", lambda: parts)
     monkeypatch.setattr(service, "models", {**service.models, "box": box})
     page = open_page("#m=box")
     assert page.inner_text("#grid-value") == "16 × 16 × 16 points, as trained"

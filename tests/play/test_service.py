@@ -10,9 +10,9 @@ import sfo
 from sfo.grid import Grid
 from sfo.play.cases import Case, refine
 from sfo.play.kernels import mode_sizes
-from sfo.play.service import Memory, Service, UnknownModel
+from sfo.play.service import ResultCache, Service, UnknownModel
 from sfo.play.shown import benchmark_shape, find_models, solver_source
-from sfo.play.sources import UNSEEN
+from sfo.play.sources import FIRST_UNSEEN_SEED
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 
@@ -20,7 +20,7 @@ from sfo.training.config import Experiment
 def test_the_truth_is_the_benchmarks_own_sample(service):
     """On every grid of the slider, the solver's solution of the same unseen sample."""
     kind = BENCHMARKS["allen_cahn"]
-    whole = kind.simulate(UNSEEN + 5, [0], replace(kind.scale("smoke"), stored=1))
+    whole = kind.simulate(FIRST_UNSEEN_SEED + 5, [0], replace(kind.scale("smoke"), stored=1))
     grids = service.about("waves")["grids"]
     assert grids == [[8], [16], [32], [64], [128], [256]]
     for number, (points,) in enumerate(grids):
@@ -56,9 +56,9 @@ def test_a_drawn_copy_of_a_sample_is_that_sample(service, name):
 
 def test_models_of_one_benchmark_share_a_solution(service):
     service.solve("waves", Case(7))
-    kept = service.memory.size
+    kept = service.cache.size
     assert service.solve("waves-fno", Case(7)).meta["milliseconds"] > 0
-    assert service.memory.size == kept
+    assert service.cache.size == kept
 
 
 def test_light_cannot_be_drawn_but_chosen(service):
@@ -84,7 +84,7 @@ def test_own_data_are_compared_with_stored_samples(service):
     assert torch.equal(near.fields, truth.fields)
     assert "the nearest one; its input is 1% away" in near.meta["words"]
     with pytest.raises(ValueError, match=r"`seed` must be in 0..1, got 2"):
-        service.seeded("mine", 2)
+        service.numbered("mine", 2)
 
 
 def test_own_data_that_are_gone_leave_the_prediction(own_run, tmp_path):
@@ -186,14 +186,14 @@ def test_refined_planes_are_the_same_planes_inside():
 
 
 def test_memory_forgets_what_was_used_longest_ago():
-    memory = Memory(most=10)
+    memory = ResultCache(most=10)
     for key in "abc":
         memory.get((key,), lambda key=key: key, lambda _: 4)
     made = [memory.get((key,), lambda: "new", lambda _: 4) for key in "cb"]
     assert (made, memory.size) == (["c", "b"], 8)
     assert memory.get(("a",), lambda: "new", lambda _: 40) == "new"
     assert memory.size == 8, "what never fits is not kept"
-    small = Memory(most=1000, items=2)
+    small = ResultCache(most=1000, items=2)
     for key in "abc":
         small.get((key,), lambda key=key: key, lambda _: 1)
     assert [small.get((key,), lambda: "new", lambda _: 1) for key in "ca"] == ["c", "new"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sfo.report.theory import OWN, ROOTS, run
+from sfo.report.theory import ROOTS, TABLE_STARTS, run
 from sfo.theory import modes_needed, powers
 
 
@@ -60,4 +60,4 @@ def test_a_folder_of_tables_is_written_again(quick):
     headings = [line for line in text.splitlines() if line.startswith("#")]
     there = [line for line in committed.read_text(encoding="utf-8").splitlines() if line[:1] == "#"]
     assert headings[:2] == there[:2]
-    assert text.startswith(OWN)
+    assert text.startswith(TABLE_STARTS)

@@ -29,7 +29,7 @@ def test_it_is_the_least_squares_fit(monkeypatch):
     """Against `lstsq` over all samples and points, with rows that are read a few at a time."""
     a, noise = 200 + 3 * torch.randn(40, 2, N), torch.randn(40, 4, N)
     u = 1000 + torch.randn(4, 2) @ a + noise
-    monkeypatch.setattr(sfo.data.rows, "AT_ONCE", 7 * u[0].numel())
+    monkeypatch.setattr(sfo.data.rows, "READ_NUMBERS", 7 * u[0].numel())
     data = pairs(array_rows(a), array_rows(u), names=("p", "q"), inputs=("p", "q"))
     guess = first_guess(data)
     table = torch.cat([a, torch.ones_like(a[:, :1])], 1).transpose(1, 2).flatten(0, 1).double()

@@ -25,7 +25,7 @@ class Engine(Protocol):
     def slots(self) -> int:
         """How many jobs it takes at a time."""
 
-    def begin(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[Job]) -> None:
         """Take jobs, as many as there are free slots at most."""
 
     def next_event(self, timeout: float) -> Event | None:

@@ -58,7 +58,7 @@ class Worker:
 
         threading.Thread(target=listen, daemon=True).start()
 
-    def give(self, job: Job) -> None:
+    def send(self, job: Job) -> None:
         """Let it begin."""
         self.job = job
         assert self.process.stdin is not None
@@ -98,7 +98,7 @@ class LocalEngine:
         """How many jobs it takes at a time."""
         return self.workers
 
-    def begin(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[Job]) -> None:
         """Give each job to a worker that waits, or to a new one."""
         for job in jobs:
             worker = next((w for w in self.pool if w.job is None), None)
@@ -107,7 +107,7 @@ class LocalEngine:
                 number = next(k for k in range(len(taken) + 1) if k not in taken)
                 worker = Worker(number, self.results, self.devices, self.events)
                 self.pool.append(worker)
-            worker.give(job)
+            worker.send(job)
 
     def next_event(self, timeout: float) -> Event | None:
         """What a worker has to say."""

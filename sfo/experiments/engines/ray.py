@@ -24,17 +24,17 @@ from sfo.data.load import data_folder
 from sfo.experiments.engines.engine import Event
 from sfo.experiments.engines.job import perform
 from sfo.experiments.engines.local import ONE_THREAD
-from sfo.experiments.results import Results, Taken, name
+from sfo.experiments.results import AlreadyClaimed, Results, name
 from sfo.experiments.worker import Job
 from sfo.training.devices import Devices
 
 RETRIES = 3
 """Times that Ray begins a task again whose worker or node was lost."""
-ANSWERS = 10
+CLUSTER_TIMEOUT = 10
 """Seconds in which a cluster must answer."""
-GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """How HTTP/2 begins (RFC 9113, 3.4), with settings that change nothing."""
-AHEAD = 2
+QUEUED_PER_CORE = 2
 """Tasks per core of the cluster that wait in Ray's own queue."""
 
 
@@ -43,13 +43,13 @@ def scratch() -> Path:
     return Path(os.environ.get("SFO_SCRATCH") or data_folder().parent / "scratch")
 
 
-def do(job: str, **options: Any) -> bytes:
+def run_remotely(job: str, **options: Any) -> bytes:
     """The task: `perform` in the node's own folder, which is left as it was."""
     results = Results(scratch())
     # Whoever was lost may take a moment to go; another study may have the same run.
     answer = perform(job, str(results), wait=-1, **options)
     experiment = Job.from_json(job).experiment
-    with suppress(Taken), results.claimed(experiment):
+    with suppress(AlreadyClaimed), results.claimed(experiment):
         for place in results.files(experiment):
             (results.folder / place).unlink(missing_ok=True)
         shutil.rmtree(results.run_folder(experiment), ignore_errors=True)
@@ -90,7 +90,7 @@ class RayEngine:
         self.owns = not ray.is_initialized()
         if self.owns:
             _connect(ray, address, workers)
-        self.task = ray.remote(do).options(
+        self.task = ray.remote(run_remotely).options(
             num_cpus=1,
             num_gpus=1 if devices.kind == "cuda" else 0,
             max_retries=RETRIES,
@@ -101,15 +101,17 @@ class RayEngine:
 
     def slots(self) -> int:
         """As many as are asked for, or some more than the cluster has cores now."""
-        return self.workers or AHEAD * max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+        return self.workers or QUEUED_PER_CORE * max(
+            1, int(self.ray.cluster_resources().get("CPU", 1))
+        )
 
-    def begin(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[Job]) -> None:
         """Submit a task for each job, which this process holds: no node can."""
         for job in jobs:
             held = ExitStack()
             try:
                 held.enter_context(self.results.claimed(job.experiment))
-            except Taken:
+            except AlreadyClaimed:
                 self.taken.append(name(job.experiment))
                 continue
             self.jobs[self.task.remote(job.to_json(), **self.options)] = job, held
@@ -170,10 +172,10 @@ def _check_answers(address: str) -> None:
     if not colon or not port.isdigit():
         raise ValueError(f"`address` must be HOST:PORT, ray://HOST:PORT or auto, got {address!r}.")
     try:
-        with socket.create_connection((host, int(port)), timeout=ANSWERS) as there:
+        with socket.create_connection((host, int(port)), timeout=CLUSTER_TIMEOUT) as there:
             if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
                 return
-            there.sendall(GREETING)
+            there.sendall(HTTP2_PREFACE)
             answer = there.makefile("rb").read(9)
     except (OSError, OverflowError) as error:
         raise ValueError(f"{_no_cluster(address)} ({_first_line(error)})") from error

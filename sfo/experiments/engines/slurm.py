@@ -16,9 +16,9 @@ from sfo.experiments.worker import Job
 from sfo.training.devices import Devices
 from sfo.training.signals import Stopped
 
-MOST = 1000
+MAX_ARRAY_SIZE = 1000
 """Jobs in one array: Slurm's usual limit."""
-HOUR = 60
+DEFAULT_MINUTES = 60
 """Minutes that a job is given if nothing is said; then it is requeued and goes on."""
 
 
@@ -81,10 +81,10 @@ class SlurmEngine:
             )
         self.results, self.devices = results, devices
         self.is_local = address == "local"
-        self.workers = workers or (2 if self.is_local else MOST)
+        self.workers = workers or (2 if self.is_local else MAX_ARRAY_SIZE)
         self.folder = results.folder.resolve() / "runs" / "slurm"
         self.executor = submitit.AutoExecutor(self.folder, cluster=address or "slurm")
-        usual: dict[str, Any] = dict(name="sfo", timeout_min=HOUR, cpus_per_task=1)
+        usual: dict[str, Any] = dict(name="sfo", timeout_min=DEFAULT_MINUTES, cpus_per_task=1)
         if devices.kind == "cuda":
             usual["gpus_per_node"] = 1
         if not self.is_local:
@@ -100,9 +100,9 @@ class SlurmEngine:
 
     def slots(self) -> int:
         """How many jobs it takes at a time: on Slurm a whole array, of which some wait."""
-        return self.workers if self.is_local else MOST
+        return self.workers if self.is_local else MAX_ARRAY_SIZE
 
-    def begin(self, jobs: Sequence[Job]) -> None:
+    def submit(self, jobs: Sequence[Job]) -> None:
         """Submit one array."""
         if not jobs:
             return

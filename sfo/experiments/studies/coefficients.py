@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def coefficient_curve(found: CellResults) -> list[float]:
+def coefficient_curve(cell: CellResults) -> list[float]:
     """‖Θₗ‖_F by mode: the mean over layers and seeds; empty where none was measured."""
-    layers = [layer for analysis in found.analyses for layer in analysis.values["norms"]]
+    layers = [layer for analysis in cell.analyses for layer in analysis.values["norms"]]
     return [fmean(norms) for norms in zip(*layers, strict=True)]
 
 
@@ -27,11 +27,11 @@ def halves(curve: Sequence[float]) -> float:
     return fmean(curve[:middle]) / fmean(curve[-middle:])
 
 
-def coefficient_table(found: StudyResults) -> Table:
+def coefficient_table(results: StudyResults) -> Table:
     """How the norms decay with the mode."""
     lines, ours, theirs = [], [], []
-    for row in found.rows:
-        curve = coefficient_curve(found.cells[row, "sfo"])
+    for row in results.rows:
+        curve = coefficient_curve(results.cells[row, "sfo"])
         published_curve = [norm for _, norm in paper.COEFFICIENTS[row]]
         theirs.append(halves(published_curve))
         texts = _decay(published_curve)
@@ -41,14 +41,14 @@ def coefficient_table(found: StudyResults) -> Table:
             ours.append(halves(curve))
             both = zip(_decay(curve), texts, strict=True)
             entries = tuple(Entry(text, published=other) for text, other in both)
-        lines.append(Row(found.title(row), entries))
+        lines.append(Row(results.title(row), entries))
     note = (
         "The lower half of the modes outweighs the upper half on "
         f"{sum(h > 1 for h in ours)} of {len(ours)} available benchmarks; in the paper's curves on "
         f"{sum(h > 1 for h in theirs)} of {len(theirs)}."
     )
     columns = ("", "first mode", "last mode", "largest at", "lower half / upper half")
-    return Table(found.study.title, columns, tuple(lines), (note,))
+    return Table(results.study.title, columns, tuple(lines), (note,))
 
 
 def _decay(curve: Sequence[float]) -> list[str]:
@@ -61,12 +61,12 @@ def _decay(curve: Sequence[float]) -> list[str]:
     ]
 
 
-def coefficient_figure(found: StudyResults) -> "Figure | None":
+def coefficient_figure(results: StudyResults) -> "Figure | None":
     """The norm of each mode's matrix, the mean over layers."""
     from sfo.plot.colours import COLOURS, PAPER
     from sfo.plot.panels import legend, panels
 
-    curves = {row: coefficient_curve(found.cells[row, "sfo"]) for row in found.rows}
+    curves = {row: coefficient_curve(results.cells[row, "sfo"]) for row in results.rows}
     rows = [row for row, curve in curves.items() if curve]
     if not rows:
         return None
@@ -80,11 +80,11 @@ def coefficient_figure(found: StudyResults) -> "Figure | None":
     return figure
 
 
-def present_coefficients(found: StudyResults) -> list[Block]:
+def present_coefficients(results: StudyResults) -> list[Block]:
     """The table and the curves."""
     caption = "Norm of each mode's matrix, mean over the layers, beside the paper's curve."
-    drawn = pictures(("coefficients", coefficient_figure(found), caption))
-    return [coefficient_table(found), *drawn]
+    drawn = pictures(("coefficients", coefficient_figure(results), caption))
+    return [coefficient_table(results), *drawn]
 
 
 STUDIES.register("coefficients")(

@@ -24,11 +24,11 @@ BENCHMARKS = {"allen_cahn": 10_000, "cahn_hilliard": 5_000}
 SMOKE_SAMPLES, SMOKE_SIZES = 40, (8, 16, 32)
 MODELS = ("sfo_recommended", "fno", "neuralop_fno")
 SIZES = (125, 250, 500, 1000, 2000, 4000)
-WHOLE = 8000
+ALL_SAMPLES = 8000
 """All training samples of 10,000, for SFO alone."""
 PAPER_SAMPLES = 9000
 """Training samples of the paper."""
-USUAL = 500
+DESK_SAMPLES = 500
 """Training samples of the desk scale: with fewer, there are as many steps as with these."""
 LONG_BENCHMARK, LONG = "allen_cahn", "long"
 """Where SFO also trains on as many samples for longer, and the name of that column."""
@@ -40,8 +40,8 @@ def data_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     for benchmark, samples in BENCHMARKS.items():
         for column in MODELS:
             model, preset = MAIN_MODELS[column]
-            whole = column == "sfo_recommended" and samples * 8 // 10 >= WHOLE
-            sizes: tuple[int, ...] = (*SIZES, WHOLE) if whole else SIZES
+            is_full = column == "sfo_recommended" and samples * 8 // 10 >= ALL_SAMPLES
+            sizes: tuple[int, ...] = (*SIZES, ALL_SAMPLES) if is_full else SIZES
             if scale == "smoke":
                 samples, sizes = SMOKE_SAMPLES, SMOKE_SIZES
             for n in sizes:
@@ -52,7 +52,7 @@ def data_cells(scale: ScaleName, seeds: int) -> list[Cell]:
                     scale=scale,
                     data=dict(samples=samples, train_samples=n),
                     train=dict(
-                        epochs=2 if scale == "smoke" else EPOCHS * max(1, USUAL // n),
+                        epochs=2 if scale == "smoke" else EPOCHS * max(1, DESK_SAMPLES // n),
                         batch_size=4,
                         optimizer="muon",
                         learning_rate=1e-2,
@@ -94,36 +94,36 @@ def power_law(sizes: Sequence[float], errors: Sequence[float]) -> tuple[float, f
     return math.exp(mean_y - slope * mean_x), -slope
 
 
-def summarise_data(found: StudyResults) -> list[Block]:
+def summarise_data(results: StudyResults) -> list[Block]:
     """The error at the paper's data size beside the paper's."""
-    cell = next((f for (_, column), f in found.cells.items() if column == LONG), None)
+    cell = next((f for (_, column), f in results.cells.items() if column == LONG), None)
     interval = cell.interval() if cell else None
     if cell is None or interval is None:
         return []
     run, printed = cell.cell.experiment, paper.MAIN[LONG_BENCHMARK]["sfo"]
     text = (
-        f"SFO as recommended has {interval.mean:.2g} % on {found.plain_title(LONG_BENCHMARK)} with "
-        f"{WHOLE:,} training samples after {run.train.epochs} epochs "
+        f"SFO as recommended has {interval.mean:.2g} % on {results.plain_title(LONG_BENCHMARK)} "
+        f"with {ALL_SAMPLES:,} training samples after {run.train.epochs} epochs "
         f"(`sfo pretrain {LONG_BENCHMARK}`); the paper prints {printed.mean:g} % for its SFO with "
         f"{PAPER_SAMPLES:,} samples after 500 epochs, on data of its own."
     )
     return [Bullets((text,))]
 
 
-def curves(found: StudyResults) -> dict[str, dict[int, float]]:
+def curves(results: StudyResults) -> dict[str, dict[int, float]]:
     """Errors in percent by the number of training samples, for every row."""
     out: dict[str, dict[int, float]] = {}
-    for (row, column), cell in found.cells.items():
+    for (row, column), cell in results.cells.items():
         interval = cell.interval()
         if interval is not None and column != LONG:
             out.setdefault(row, {})[int(column.removeprefix("n="))] = interval.mean
     return out
 
 
-def law_table(found: StudyResults) -> Table:
+def law_table(results: StudyResults) -> Table:
     """The fitted power law of every curve, and what it says for the paper's samples."""
     lines = []
-    for row, curve in curves(found).items():
+    for row, curve in curves(results).items():
         if len(curve) < 3:
             continue
         c, p = power_law(list(curve), list(curve.values()))
@@ -137,7 +137,7 @@ def law_table(found: StudyResults) -> Table:
                 published="" if printed is None else f"{printed.mean:g}",
             ),
         )
-        lines.append(Row(found.plain_title(row), entries))
+        lines.append(Row(results.plain_title(row), entries))
     columns = ("", "exponent p", f"at {PAPER_SAMPLES:,} samples, %")
     note = (
         "error ≈ c n^(−p), fitted on logarithmic axes. The paper trains on 9,000 samples for 500 "
@@ -146,12 +146,12 @@ def law_table(found: StudyResults) -> Table:
     return Table("Power laws", columns, tuple(lines), (note,))
 
 
-def data_figure(found: StudyResults) -> "Figure | None":
+def data_figure(results: StudyResults) -> "Figure | None":
     """A panel per benchmark, a curve per model."""
     from sfo.plot.colours import COLOURS
     from sfo.plot.panels import MARKERS, legend, log_axes, panels
 
-    drawn = {row: curve for row, curve in curves(found).items() if len(curve) > 1}
+    drawn = {row: curve for row, curve in curves(results).items() if len(curve) > 1}
     if not drawn:
         return None
     benchmarks = list(dict.fromkeys(row.split(",")[0] for row in drawn))
@@ -159,7 +159,7 @@ def data_figure(found: StudyResults) -> "Figure | None":
     for benchmark, one in axes.items():
         own = {row: curve for row, curve in drawn.items() if row.split(",")[0] == benchmark}
         for k, (row, curve) in enumerate(own.items()):
-            label = found.plain_title(row).split(", ")[1]
+            label = results.plain_title(row).split(", ")[1]
             sizes = sorted(curve)
             style = dict(color=COLOURS[k], marker=MARKERS[k], ms=4, lw=1.2, label=label)
             one.plot(sizes, [curve[n] for n in sizes], **style)  # type: ignore[arg-type]
@@ -169,17 +169,17 @@ def data_figure(found: StudyResults) -> "Figure | None":
     return figure
 
 
-def present_data(found: StudyResults) -> list[Block]:
+def present_data(results: StudyResults) -> list[Block]:
     """Errors, power laws, and the curves."""
-    laws = law_table(found)
+    laws = law_table(results)
     drawn = pictures(
         (
             "data",
-            data_figure(found),
+            data_figure(results),
             "Test error against the number of training samples, on logarithmic axes.",
         )
     )
-    return [*usual_blocks(found), *([laws] if laws.rows else []), *drawn]
+    return [*usual_blocks(results), *([laws] if laws.rows else []), *drawn]
 
 
 STUDIES.register("data")(
@@ -187,13 +187,13 @@ STUDIES.register("data")(
         "data",
         "Error against the number of training samples, %",
         "SFO as recommended and the two FNOs on growing parts of one set, with the same test "
-        f"samples: {EPOCHS} epochs, and with fewer than {USUAL} samples as many steps as with "
-        f"{USUAL}. Muon at 1e-2, batches of 4. The last column is SFO at about the paper's "
-        f"data size and for longer, the run of `sfo pretrain {LONG_BENCHMARK}`.",
+        f"samples: {EPOCHS} epochs, and with fewer than {DESK_SAMPLES} samples as many steps as "
+        f"with {DESK_SAMPLES}. Muon at 1e-2, batches of 4. The last column is SFO at about the "
+        f"paper's data size and for longer, the run of `sfo pretrain {LONG_BENCHMARK}`.",
         data_cells,
         published=long_published,
         summary=summarise_data,
-        titles={LONG: f"n={WHOLE}, {long_experiment().train.epochs} epochs"},
+        titles={LONG: f"n={ALL_SAMPLES}, {long_experiment().train.epochs} epochs"},
         present=present_data,
         compared=False,
     )

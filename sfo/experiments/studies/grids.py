@@ -7,7 +7,7 @@ from sfo.data.benchmarks import ScaleName
 from sfo.evaluation.statistics import Interval, mean_interval
 from sfo.experiments import paper
 from sfo.experiments.blocks import Block, Entry, Row, Table, pictures, ranked
-from sfo.experiments.present import NOTHING, error_notes, number, protocol_tables
+from sfo.experiments.present import EMPTY_ENTRY, error_notes, number, protocol_tables
 from sfo.experiments.studies.cells import MODEL_TITLES, PAPER_BENCHMARKS, points, printed_in
 from sfo.experiments.studies.main import fixed_cells, main_adam_cells, main_limits
 from sfo.experiments.study import Cell, Study
@@ -56,9 +56,9 @@ TRANSFERS = {
 }
 
 
-def transfer_curve(found: CellResults, way: str) -> dict[int, Interval]:
+def transfer_curve(cell: CellResults, way: str) -> dict[int, Interval]:
     """Errors on other grids in percent, by the number of points along the first axis."""
-    tables = [analysis.values["percent"].get(way, {}) for analysis in found.analyses]
+    tables = [analysis.values["percent"].get(way, {}) for analysis in cell.analyses]
     sizes = sorted({int(size) for table in tables for size in table})
     curve = {}
     for size in sizes:
@@ -68,53 +68,53 @@ def transfer_curve(found: CellResults, way: str) -> dict[int, Interval]:
     return curve
 
 
-def trained_points(found: StudyResults, row: str) -> int | None:
+def trained_points(results: StudyResults, row: str) -> int | None:
     """Points along the first axis of the grid that the models of a row were trained on."""
     kept = [
         f.values["trained"]
-        for (r, _), cell in found.cells.items()
+        for (r, _), cell in results.cells.items()
         if r == row
         for f in cell.analyses
     ]
     return kept[0] if kept else None
 
 
-def transfer_table(found: StudyResults) -> Table:
+def transfer_table(results: StudyResults) -> Table:
     """For each benchmark a line for each way, by the size of the grid against the trained one."""
     curves: dict[tuple[str, str, str], dict[float, Interval]] = {}
     trained: dict[str, int] = {}
-    for row in found.rows:
-        n = trained_points(found, row)
+    for row in results.rows:
+        n = trained_points(results, row)
         if n is None:
             continue
         trained[row] = n
         for column, way in TRANSFERS:
-            by_size = transfer_curve(found.cells[row, column], way)
+            by_size = transfer_curve(results.cells[row, column], way)
             curves[row, column, way] = {size / n: error for size, error in by_size.items()}
     ratios = sorted({ratio for curve in curves.values() for ratio in curve})
     lines = []
     for row, n in trained.items():
         grid = []
         for column, way in TRANSFERS:
-            curve, runs = curves[row, column, way], found.cells[row, column].names
+            curve, runs = curves[row, column, way], results.cells[row, column].names
             grid.append(
                 [
-                    Entry(number(curve[r], found.seeds), curve[r].mean, runs=runs)
+                    Entry(number(curve[r], results.seeds), curve[r].mean, runs=runs)
                     if r in curve
-                    else NOTHING
+                    else EMPTY_ENTRY
                     for r in ratios
                 ]
             )
         # Ways are compared on the same grid: down the columns.
         marked = zip(*[ranked(column) for column in zip(*grid, strict=True)], strict=True)
         for label, entries in zip(TRANSFERS.values(), marked, strict=True):
-            lines.append(Row(f"{found.title(row)}, {n} points: {label}", tuple(entries)))
+            lines.append(Row(f"{results.title(row)}, {n} points: {label}", tuple(entries)))
     columns = ("", *(_ratio(ratio) for ratio in ratios))
     note = (
         "Marked: the best and the second best on the same grid. –: more modes "
         "than points, or not available. The paper prints no numbers of this experiment."
     )
-    return Table(found.study.title, columns, tuple(lines), (note, *error_notes(found)))
+    return Table(results.study.title, columns, tuple(lines), (note, *error_notes(results)))
 
 
 def _ratio(ratio: float) -> str:
@@ -123,12 +123,12 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:g} × the points" if ratio > 1 else f"1/{1 / ratio:g} of the points"
 
 
-def transfer_figure(found: StudyResults) -> "Figure | None":
+def transfer_figure(results: StudyResults) -> "Figure | None":
     """Zero-shot: error against the points of a grid that the model was not trained on."""
     from sfo.plot.colours import COLOURS, GUIDE
     from sfo.plot.panels import draw_curve, legend, log_axes, panels
 
-    trained = {row: trained_points(found, row) for row in found.rows}
+    trained = {row: trained_points(results, row) for row in results.rows}
     rows = [row for row, n in trained.items() if n is not None]
     if not rows:
         return None
@@ -136,7 +136,7 @@ def transfer_figure(found: StudyResults) -> "Figure | None":
     for row, one in axes.items():
         one.axvline(trained[row] or 0, color=GUIDE, lw=3, label="trained")
         for k, ((column, way), label) in enumerate(TRANSFERS.items()):
-            curve = transfer_curve(found.cells[row, column], way)
+            curve = transfer_curve(results.cells[row, column], way)
             if curve:
                 draw_curve(one, curve, label, COLOURS[k])
         one.set(xlabel="points along an axis", ylabel="error, %")
@@ -147,14 +147,14 @@ def transfer_figure(found: StudyResults) -> "Figure | None":
     return figure
 
 
-def present_transfer(found: StudyResults) -> list[Block]:
+def present_transfer(results: StudyResults) -> list[Block]:
     """The table, the chosen protocols, and the curves."""
     caption = (
         "Error on grids that the models were not trained on, against the points along an axis; the "
         "grey line is the trained grid."
     )
-    drawn = pictures(("zero-shot", transfer_figure(found), caption))
-    return [transfer_table(found), *protocol_tables(found), *drawn]
+    drawn = pictures(("zero-shot", transfer_figure(results), caption))
+    return [transfer_table(results), *protocol_tables(results), *drawn]
 
 
 STUDIES.register("subsample")(

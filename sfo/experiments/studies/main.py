@@ -128,16 +128,16 @@ def fixed_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     ]
 
 
-def present_main(found: StudyResults) -> list[Block]:
+def present_main(results: StudyResults) -> list[Block]:
     """The errors, the seconds, the chosen protocols, and the errors as a picture."""
     from sfo.experiments.studies.main_figures import main_figure
 
-    errors, *protocols = usual_blocks(found)
-    seconds = seconds_table(found)
+    errors, *protocols = usual_blocks(results)
+    seconds = seconds_table(results)
     drawn = pictures(
         (
             "main",
-            main_figure(found),
+            main_figure(results),
             "The main table: our means with 95 % intervals over the seeds, and the paper's means, "
             "on logarithmic axes.",
         ),
@@ -145,35 +145,35 @@ def present_main(found: StudyResults) -> list[Block]:
     return [errors, *([seconds] if seconds.rows else []), *protocols, *drawn]
 
 
-def present_main_adam(found: StudyResults) -> list[Block]:
+def present_main_adam(results: StudyResults) -> list[Block]:
     """The errors, the chosen protocols, and the errors as pictures."""
     from sfo.experiments.studies.main_figures import main_figure, parameter_figure
 
     drawn = pictures(
         (
             "main-adam",
-            main_figure(found),
+            main_figure(results),
             "The main table of version 0.3: our means with 95 % intervals over the seeds, and the "
             "paper's means, on logarithmic axes.",
         ),
         (
             "parameters",
-            parameter_figure(found),
+            parameter_figure(results),
             "The same errors against the number of parameters of each model.",
         ),
     )
-    return [*usual_blocks(found), *drawn]
+    return [*usual_blocks(results), *drawn]
 
 
-def seconds_table(found: StudyResults) -> Table:
+def seconds_table(results: StudyResults) -> Table:
     """Training seconds of the runs on one thread, and as multiples of neuraloperator's FNO."""
-    measured = found.measured("seconds")
+    measured = results.measured("seconds")
     lines = []
-    for row in found.rows:
+    for row in results.rows:
         seconds = {
             column: value
-            for column in found.columns
-            if (cell := found.cells.get((row, column)))
+            for column in results.columns
+            if (cell := results.cells.get((row, column)))
             and (value := cell_seconds(cell, measured)) is not None
         }
         if not seconds:
@@ -183,15 +183,15 @@ def seconds_table(found: StudyResults) -> Table:
             Entry("–")
             if (value := seconds.get(column)) is None
             else Entry(f"{value:.3g}" + (f" ({value / unit:.2g}×)" if unit else ""), value)
-            for column in found.columns
+            for column in results.columns
         ]
-        lines.append(Row(found.title(row), tuple(ranked(entries))))
+        lines.append(Row(results.title(row), tuple(ranked(entries))))
     note = (
         "Seconds of the training steps of one run with the chosen protocol, on one thread; in "
         "brackets, as a multiple of neuraloperator's FNO on the same benchmark. Measured by "
         "`sfo reproduce seconds`: steps that take turns with neuraloperator's."
     )
-    columns = ("", *map(found.title, found.columns))
+    columns = ("", *map(results.title, results.columns))
     return Table("Training seconds", columns, tuple(lines), (note,))
 
 
@@ -200,22 +200,22 @@ def cell_seconds(cell: CellResults, measured: Mapping[str, Any] | None) -> float
     return run_seconds(cell.runs[0], measured) if cell.runs and cell.records else None
 
 
-def summarise_main(found: StudyResults) -> list[Block]:
+def summarise_main(results: StudyResults) -> list[Block]:
     """How often SFO is best, its place, and sample by sample against the best other model."""
     from sfo.experiments.studies.verdict import paired_table, place_table, sentences
 
-    tables = [t for t in (place_table(found), paired_table(found)) if t.rows]
-    return [Bullets(tuple(sentences(found))), *tables]
+    tables = [t for t in (place_table(results), paired_table(results)) if t.rows]
+    return [Bullets(tuple(sentences(results))), *tables]
 
 
-def main_limits(found: StudyResults) -> list[str]:
+def main_limits(results: StudyResults) -> list[str]:
     """That the paper has one protocol for all, where ours are chosen."""
-    tuned = [f.cell for f in found.cells.values() if f.cell.tuned]
+    tuned = [f.cell for f in results.cells.values() if f.cell.tuned]
     if not tuned:
         return []
     cell = tuned[0]
     return [
-        f"Protocol: in the study {found.study.name}, for each model and benchmark the best of "
+        f"Protocol: in the study {results.study.name}, for each model and benchmark the best of "
         f"{len(cell.protocols)} by trials over 1/{cell.trial_share} of the epochs, at least "
         f"{cell.trial_least}; the paper has one for all. The ablations have the paper's, "
         "shortened."

@@ -15,11 +15,11 @@ from sfo.plot.panels import (
 )
 
 
-def main_figure(found: StudyResults) -> Figure | None:
+def main_figure(results: StudyResults) -> Figure | None:
     """The main table: our means with their intervals, and the paper's."""
-    columns = found.columns[::-1]
-    intervals = intervals_of(found)
-    rows = filled_rows(found, intervals)
+    columns = results.columns[::-1]
+    intervals = intervals_of(results)
+    rows = filled_rows(results, intervals)
     if not rows:
         return None
     figure, axes = panels(rows, height=3.0)
@@ -32,7 +32,7 @@ def main_figure(found: StudyResults) -> Figure | None:
         draw_error_bars(one, ours)
         log_limits(one, [interval for interval, _ in ours], list(theirs.values()))
         one.set_yticks(
-            range(len(columns)), [found.plain_title(c) for c in columns] if k % 3 == 0 else []
+            range(len(columns)), [results.plain_title(c) for c in columns] if k % 3 == 0 else []
         )
         one.set_ylim(-0.6, len(columns) - 0.4)
         one.set_xlabel("error, %")
@@ -40,23 +40,23 @@ def main_figure(found: StudyResults) -> Figure | None:
     return figure
 
 
-def parameter_figure(found: StudyResults) -> Figure | None:
+def parameter_figure(results: StudyResults) -> Figure | None:
     """The main table's errors against the number of parameters."""
-    intervals = intervals_of(found)
-    rows = filled_rows(found, intervals)
+    intervals = intervals_of(results)
+    rows = filled_rows(results, intervals)
     if not rows:
         return None
     figure, axes = panels(rows)
     for row, one in axes.items():
-        for k, column in enumerate(found.columns):
+        for k, column in enumerate(results.columns):
             if (row, column) not in intervals:
                 continue
-            size = found.cells[row, column].records[0].parameters
+            size = results.cells[row, column].records[0].parameters
             style = dict(
                 marker=MARKERS[k % len(MARKERS)], color=COLOURS[k % len(COLOURS)], ls="none"
             )
             mean = intervals[row, column].mean
-            one.plot([size], [mean], label=found.plain_title(column), **style)  # type: ignore[arg-type]
+            one.plot([size], [mean], label=results.plain_title(column), **style)  # type: ignore[arg-type]
         one.set(xlabel="parameters", ylabel="error, %")
         log_axes(one, "xy")
     legend(figure, axes)

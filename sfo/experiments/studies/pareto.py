@@ -108,20 +108,20 @@ class Point:
     error: float
 
 
-def points_of(found: StudyResults) -> dict[str, list[Point]]:
+def points_of(results: StudyResults) -> dict[str, list[Point]]:
     """All runs of the families per benchmark: the study's own, and the main table's with trials."""
-    measured = found.measured("seconds")
+    measured = results.measured("seconds")
     runs: dict[tuple[str, str], list[Experiment]] = {}
-    for (row, column), own in found.cells.items():
+    for (row, column), own in results.cells.items():
         runs.setdefault((row, column.split()[0]), []).extend(own.runs)
-    for cell in main_cells(found.scale, 1):
+    for cell in main_cells(results.scale, 1):
         if cell.column in FAMILIES:
-            chosen = trusted(cell.runs, found.results) or []
+            chosen = trusted(cell.runs, results.results) or []
             runs.setdefault((cell.row, cell.column), []).extend([*cell.trials(), *chosen])
     points: dict[str, list[Point]] = {}
     for (row, family), experiments in runs.items():
         for experiment in {e.key: e for e in experiments}.values():
-            record = trusted(found.results.record, experiment)
+            record = trusted(results.results.record, experiment)
             seconds = run_seconds(experiment, measured)
             if record is not None and seconds is not None:
                 points.setdefault(row, []).append(Point(family, seconds, record.errors.percent))
@@ -148,10 +148,10 @@ def below(point: Point, curve: list[Point]) -> bool:
     return all(other.error > point.error for other in curve if other.seconds <= point.seconds)
 
 
-def front_table(found: StudyResults) -> Table:
+def front_table(results: StudyResults) -> Table:
     """Which models' runs are on the front, and whether any lies below SFO's curve."""
     lines = []
-    for row, points in points_of(found).items():
+    for row, points in points_of(results).items():
         ours = front([p for p in points if p.family == "sfo_recommended"])
         if not ours:
             continue
@@ -162,10 +162,10 @@ def front_table(found: StudyResults) -> Table:
         entries = (
             Entry(f"{len(points)}"),
             Entry(f"{ours[-1].error:.3g} in {ours[-1].seconds:.3g} s"),
-            Entry(", ".join(_named(found, p) for p in better) or "none"),
-            Entry(", ".join(_named(found, p) for p in quicker) or "none"),
+            Entry(", ".join(_named(results, p) for p in better) or "none"),
+            Entry(", ".join(_named(results, p) for p in quicker) or "none"),
         )
-        lines.append(Row(found.title(row), entries))
+        lines.append(Row(results.title(row), entries))
     columns = (
         "",
         "runs",
@@ -176,19 +176,19 @@ def front_table(found: StudyResults) -> Table:
     return Table("The front", columns, tuple(lines), kind="words")
 
 
-def _named(found: StudyResults, point: Point) -> str:
+def _named(results: StudyResults, point: Point) -> str:
     return f"{FAMILIES[point.family].title} {point.error:.3g} in {point.seconds:.3g} s"
 
 
-def pareto_figure(found: StudyResults) -> "Figure | None":
+def pareto_figure(results: StudyResults) -> "Figure | None":
     """A panel per benchmark: every run, and each family's front as steps."""
     from sfo.plot.colours import COLOURS
     from sfo.plot.panels import MARKERS, legend, log_axes, panels
 
-    points = {row: p for row, p in points_of(found).items() if len(p) > 1}
+    points = {row: p for row, p in points_of(results).items() if len(p) > 1}
     if not points:
         return None
-    figure, axes = panels([row for row in found.rows if row in points])
+    figure, axes = panels([row for row in results.rows if row in points])
     for row, one in axes.items():
         for k, (name, family) in enumerate(FAMILIES.items()):
             own = [p for p in points[row] if p.family == name]
@@ -213,18 +213,18 @@ def pareto_figure(found: StudyResults) -> "Figure | None":
     return figure
 
 
-def present_pareto(found: StudyResults) -> list[Block]:
+def present_pareto(results: StudyResults) -> list[Block]:
     """The front in words, and the picture."""
-    table = front_table(found)
+    table = front_table(results)
     drawn = pictures(
         (
             "pareto",
-            pareto_figure(found),
+            pareto_figure(results),
             "Test error against training seconds on one thread: every run of these models, faint, "
             "and for each the lowest error that can be had within a time, as steps.",
         )
     )
-    notes = (*table.notes, *error_notes(found))
+    notes = (*table.notes, *error_notes(results))
     return [Table(table.title, table.columns, table.rows, notes, "words"), *drawn]
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from sfo.evaluation.statistics import Interval
 from sfo.experiments import paper
 from sfo.experiments.blocks import Block, Entry, Row, Table, pictures
-from sfo.experiments.present import NOTHING, error_table, usual_blocks
+from sfo.experiments.present import EMPTY_ENTRY, error_table, usual_blocks
 from sfo.experiments.studies.cells import RANKS, WIDTHS, printed_in, sfo_cells
 from sfo.experiments.study import Study
 from sfo.experiments.study_results import StudyResults, intervals_of, percent
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def rank_figure(found: StudyResults) -> "Figure | None":
+def rank_figure(results: StudyResults) -> "Figure | None":
     """Error against the number of modes, where there are two ranks or more."""
     from sfo.plot.colours import COLOURS, PAPER
     from sfo.plot.panels import draw_curve, legend, log_axes, panels
 
-    curves: dict[str, dict[int, Interval]] = {row: {} for row in found.rows}
-    for (row, column), interval in intervals_of(found).items():
+    curves: dict[str, dict[int, Interval]] = {row: {} for row in results.rows}
+    for (row, column), interval in intervals_of(results).items():
         curves[row][int(column.removeprefix("L="))] = interval
     rows = [row for row, curve in curves.items() if len(curve) > 1]
     if not rows:
@@ -37,21 +37,21 @@ def rank_figure(found: StudyResults) -> "Figure | None":
     return figure
 
 
-def present_ranks(found: StudyResults) -> list[Block]:
+def present_ranks(results: StudyResults) -> list[Block]:
     """The table and the curves."""
     caption = "Error against the number of modes L, beside the paper's where it has them."
-    return [*usual_blocks(found), *pictures(("rank", rank_figure(found), caption))]
+    return [*usual_blocks(results), *pictures(("rank", rank_figure(results), caption))]
 
 
-def present_choice(found: StudyResults) -> list[Block]:
+def present_choice(results: StudyResults) -> list[Block]:
     """The errors, and which settings validation chooses beside the paper's."""
     lines = []
-    for row in found.rows:
+    for row in results.rows:
         validation, test = (
             {
                 column: interval.mean
-                for column in found.columns
-                if (f := found.cells.get((row, column)))
+                for column in results.columns
+                if (f := results.cells.get((row, column)))
                 and (interval := f.interval(value)) is not None
             }
             for value in (lambda record: 100 * record.validation, percent)
@@ -59,19 +59,21 @@ def present_choice(found: StudyResults) -> list[Block]:
         rank, width = paper.SELECTED[row]
         selected = f"L={rank}, d={width}"
         if not validation:
-            lines.append(Row(found.title(row), (Entry("–", published=selected), *2 * (NOTHING,))))
+            lines.append(
+                Row(results.title(row), (Entry("–", published=selected), *2 * (EMPTY_ENTRY,)))
+            )
             continue
         chosen, best = min(validation, key=validation.__getitem__), min(test, key=test.__getitem__)
-        cells = sum(r == row for r, _ in found.cells)
+        cells = sum(r == row for r, _ in results.cells)
         of = "" if len(validation) == cells else f" (of {len(validation)} available)"
         entries = (
             Entry(f"{chosen}{of}", published=selected),
             Entry(f"{test[chosen]:.3g}"),
             Entry(f"{best}: {test[best]:.3g}"),
         )
-        lines.append(Row(found.title(row), entries))
+        lines.append(Row(results.title(row), entries))
     columns = ("", "chosen by validation", "its test error, %", "lowest test error, %")
-    return [error_table(found), Table("The choice", columns, tuple(lines))]
+    return [error_table(results), Table("The choice", columns, tuple(lines))]
 
 
 STUDIES.register("rank")(

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from sfo.evaluation.statistics import compare
 from sfo.experiments import paper
-from sfo.experiments.blocks import Entry, Row, Table, alike
-from sfo.experiments.present import NOTHING, error_entry
+from sfo.experiments.blocks import Entry, Row, Table, printed_alike
+from sfo.experiments.present import EMPTY_ENTRY, error_entry
 from sfo.experiments.study_results import CellResults, StudyResults
 
-OURS = {"sfo": "SFO as in the paper", "sfo_recommended": "SFO as recommended"}
+SFO_COLUMNS = {"sfo": "SFO as in the paper", "sfo_recommended": "SFO as recommended"}
 """The columns that are SFO; each is compared with the other models, not with one another."""
 
 
@@ -42,7 +42,7 @@ class Standing:
         better = [
             entry
             for entry in self.others.values()
-            if _value(entry) < _value(self.own) and not alike(entry, self.own)
+            if _value(entry) < _value(self.own) and not printed_alike(entry, self.own)
         ]
         return 1 + len(better)
 
@@ -53,17 +53,17 @@ class Standing:
         return _value(self.own) / rival if rival else float("inf")
 
 
-def standings(found: StudyResults, column: str) -> list[Standing]:
+def standings(results: StudyResults, column: str) -> list[Standing]:
     """How an SFO column stands on the benchmarks where there is something to compare it with."""
     out = []
-    for row in found.rows:
+    for row in results.rows:
         entries = {
-            c: error_entry(found.cells[row, c], found.seeds)
-            for c in found.columns
-            if (row, c) in found.cells
+            c: error_entry(results.cells[row, c], results.seeds)
+            for c in results.columns
+            if (row, c) in results.cells
         }
         known = {c: entry for c, entry in entries.items() if entry.value is not None}
-        others = {c: entry for c, entry in known.items() if c not in OURS}
+        others = {c: entry for c, entry in known.items() if c not in SFO_COLUMNS}
         if column in known and others:
             out.append(Standing(row, known[column], others))
     return out
@@ -75,13 +75,13 @@ def published_standing(row: str) -> Standing:
     return Standing(row, entries.pop("sfo"), entries)
 
 
-def sentences(found: StudyResults) -> list[str]:
+def sentences(results: StudyResults) -> list[str]:
     """How often SFO is best, and by how much it is not; then what the paper says."""
-    complete = all(f.interval() is not None for f in found.cells.values())
+    complete = all(f.interval() is not None for f in results.cells.values())
     rest = "" if complete else ", of the available cells"
     out = []
-    for column, title in OURS.items():
-        places = standings(found, column)
+    for column, title in SFO_COLUMNS.items():
+        places = standings(results, column)
         if not places:
             out.append(f"{title}: no cell is available to compare.")
             continue
@@ -91,14 +91,14 @@ def sentences(found: StudyResults) -> list[str]:
             f"{_benchmarks(len(places))}{rest}"
         )
         behind = [
-            f"{found.title(s.row)}, where it has {s.factor:.2f} times the error of "
-            f"{found.plain_title(s.rival)} ({_value(s.own):.3g} against "
+            f"{results.title(s.row)}, where it has {s.factor:.2f} times the error of "
+            f"{results.plain_title(s.rival)} ({_value(s.own):.3g} against "
             f"{_value(s.others[s.rival]):.3g} %)"
             for s in places
             if not s.best
         ]
         out.append(text + ("; not on " + "; ".join(behind) if behind else "") + ".")
-    theirs = [published_standing(row) for row in found.rows]
+    theirs = [published_standing(row) for row in results.rows]
     out.append(
         f"In the paper SFO has the lowest error on {sum(s.best for s in theirs)} of "
         f"{_benchmarks(len(theirs))}."
@@ -106,28 +106,28 @@ def sentences(found: StudyResults) -> list[str]:
     return out
 
 
-def place_table(found: StudyResults) -> Table:
+def place_table(results: StudyResults) -> Table:
     """SFO's place beside the paper's, and whether the other models come in the same order."""
-    by_row = {column: {s.row: s for s in standings(found, column)} for column in OURS}
+    by_row = {column: {s.row: s for s in standings(results, column)} for column in SFO_COLUMNS}
     lines = []
-    for row in found.rows:
+    for row in results.rows:
         theirs = published_standing(row)
-        rivals = [by_row[column][row] for column in OURS if row in by_row[column]]
+        rivals = [by_row[column][row] for column in SFO_COLUMNS if row in by_row[column]]
         entries = [
             Entry(_place(s), published=_place(theirs) if column == "sfo" else "")
             if (s := by_row[column].get(row))
             else Entry("–", published=_place(theirs) if column == "sfo" else "")
-            for column in OURS
+            for column in SFO_COLUMNS
         ]
         best = Entry(
-            f"{found.plain_title(rivals[0].rival)} {rivals[0].others[rivals[0].rival].text}"
+            f"{results.plain_title(rivals[0].rival)} {rivals[0].others[rivals[0].rival].text}"
             if rivals
             else "–",
-            published=f"{found.plain_title(theirs.rival)} {theirs.others[theirs.rival].text}",
+            published=f"{results.plain_title(theirs.rival)} {theirs.others[theirs.rival].text}",
         )
-        order = _order(rivals[0], theirs) if rivals else NOTHING
-        lines.append(Row(found.title(row), (*entries, best, order)))
-    columns = ("", *OURS.values(), "best other model, %", "order of the others, Kendall's τ")
+        order = _order(rivals[0], theirs) if rivals else EMPTY_ENTRY
+        lines.append(Row(results.title(row), (*entries, best, order)))
+    columns = ("", *SFO_COLUMNS.values(), "best other model, %", "order of the others, Kendall's τ")
     notes = (
         "A place is among the models that are not SFO and this one; in brackets, its error as a "
         "multiple of the best other's.",
@@ -137,11 +137,11 @@ def place_table(found: StudyResults) -> Table:
     return Table("SFO's place", columns, tuple(lines), notes)
 
 
-def paired_table(found: StudyResults) -> Table:
+def paired_table(results: StudyResults) -> Table:
     """SFO as recommended against the best other model, sample by sample, seed by seed."""
     lines = []
-    for s in standings(found, "sfo_recommended"):
-        ours, rival = found.cells[s.row, "sfo_recommended"], found.cells[s.row, s.rival]
+    for s in standings(results, "sfo_recommended"):
+        ours, rival = results.cells[s.row, "sfo_recommended"], results.cells[s.row, s.rival]
         for seed in sorted(_by_seed(ours).keys() & _by_seed(rival).keys()):
             first, second = _by_seed(ours)[seed], _by_seed(rival)[seed]
             c = compare(first, second)
@@ -150,14 +150,14 @@ def paired_table(found: StudyResults) -> Table:
             )
             ratio = "–" if c.reduction is None else f"{1 - c.reduction:.2f}×"
             texts = (
-                found.plain_title(s.rival),
+                results.plain_title(s.rival),
                 str(seed),
                 f"{100 * c.difference:+.2g}{ends}",
                 ratio,
                 f"{100 * c.wins:.0f} % of {c.n}",
                 f"{c.p_value:.1g}",
             )
-            lines.append(Row(found.title(s.row), tuple(Entry(text) for text in texts)))
+            lines.append(Row(results.title(s.row), tuple(Entry(text) for text in texts)))
     columns = (
         "",
         "best other",
@@ -175,10 +175,10 @@ def paired_table(found: StudyResults) -> Table:
     return Table("SFO as recommended against the best other model", columns, tuple(lines), (note,))
 
 
-def _by_seed(found: CellResults) -> dict[int, list[float]]:
+def _by_seed(cell: CellResults) -> dict[int, list[float]]:
     return {
         record.experiment.seed: record.errors.per_sample
-        for record in found.records
+        for record in cell.records
         if record.errors.percent < float("inf")
     }
 
@@ -186,7 +186,7 @@ def _by_seed(found: CellResults) -> dict[int, list[float]]:
 def _order(ours: Standing, theirs: Standing) -> Entry:
     common = [column for column in theirs.others if column in ours.others]
     if len(common) < 3:
-        return NOTHING
+        return EMPTY_ENTRY
     from scipy.stats import kendalltau  # a second, of which a run has no use
 
     tau = kendalltau(

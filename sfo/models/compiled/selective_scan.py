@@ -87,11 +87,11 @@ class _CompiledScan(torch.autograd.Function):
     def forward(
         ctx: Any, u: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor, backwards: bool
     ) -> Tensor:
-        from sfo.models.compiled.selective_scan_loops import STEPS, scan
+        from sfo.models.compiled.selective_scan_loops import CHECKPOINT_STEPS, scan
 
         u, delta = u.contiguous(), delta.contiguous()
         y = torch.empty_like(u)
-        starts = u.new_empty(ceil(len(u) / STEPS), u.shape[1], *a.shape)
+        starts = u.new_empty(ceil(len(u) / CHECKPOINT_STEPS), u.shape[1], *a.shape)
         arrays = _arrays(u, delta, a * log2(e), b, c, starts, y)
 
         def work(_: int, start: int, stop: int) -> None:

@@ -12,16 +12,16 @@ from sfo.models.compiled.exp2 import exp2
 ZERO = np.float32(0)
 LN2 = np.float32(np.log(2))
 
-STEPS = 32
+CHECKPOINT_STEPS = 32
 """One in so many states is kept for the backward pass."""
-WIDTH = 512
+CHANNEL_CHUNK = 512
 """Channels at a time: long loops, over states that fit into the cache."""
 
 # Sums in any order, products and sums in one instruction; infinities and NaN stay what they are.
-FAST = {"contract", "reassoc", "nsz"}
+FASTMATH_FLAGS = {"contract", "reassoc", "nsz"}
 
 
-@njit(cache=True, fastmath=FAST, nogil=True)
+@njit(cache=True, fastmath=FASTMATH_FLAGS, nogil=True)
 def scan(
     rows: tuple[int, int],
     backwards: bool,
@@ -47,7 +47,7 @@ def scan(
     """
     n, _, channels = u.shape
     n_states = len(a)
-    width = min(WIDTH, channels)
+    width = min(CHANNEL_CHUNK, channels)
     state = np.empty((n_states, width), np.float32)
     x = np.empty(width, np.float32)
     for row in range(*rows):
@@ -56,8 +56,8 @@ def scan(
             count = right - left
             state[:] = ZERO
             for k in range(n):
-                if k % STEPS == 0:
-                    starts[k // STEPS, row, :, left:right] = state[:, :count]
+                if k % CHECKPOINT_STEPS == 0:
+                    starts[k // CHECKPOINT_STEPS, row, :, left:right] = state[:, :count]
                 t = n - 1 - k if backwards else k
                 u_t, delta_t = u[t, row, left:right], delta[t, row, left:right]
                 y_t = y[t, row, left:right]
@@ -72,7 +72,7 @@ def scan(
                         y_t[i] += c_t * value
 
 
-@njit(cache=True, fastmath=FAST, nogil=True)
+@njit(cache=True, fastmath=FASTMATH_FLAGS, nogil=True)
 def scan_gradients(
     rows: tuple[int, int],
     backwards: bool,
@@ -102,10 +102,10 @@ def scan_gradients(
     """
     n, _, channels = u.shape
     n_states = len(a)
-    width = min(WIDTH, channels)
-    states = np.empty((STEPS + 1, n_states, width), np.float32)
-    decay = np.empty((STEPS, n_states, width), np.float32)
-    x = np.empty((STEPS, width), np.float32)
+    width = min(CHANNEL_CHUNK, channels)
+    states = np.empty((CHECKPOINT_STEPS + 1, n_states, width), np.float32)
+    decay = np.empty((CHECKPOINT_STEPS, n_states, width), np.float32)
+    x = np.empty((CHECKPOINT_STEPS, width), np.float32)
     arriving = np.empty((n_states, width), np.float32)
     dx = np.empty(width, np.float32)
     for row in range(*rows):
@@ -114,8 +114,8 @@ def scan_gradients(
             count = right - left
             arriving[:] = ZERO
             for piece in range(len(starts) - 1, -1, -1):
-                first = piece * STEPS
-                steps = min(STEPS, n - first)
+                first = piece * CHECKPOINT_STEPS
+                steps = min(CHECKPOINT_STEPS, n - first)
                 states[0, :, :count] = starts[piece, row, :, left:right]
                 for k in range(steps):
                     t = n - 1 - first - k if backwards else first + k

@@ -14,7 +14,7 @@ from sfo.cli import main
 from sfo.experiments.engines import make_engine
 from sfo.experiments.engines.job import perform
 from sfo.experiments.engines.local import LocalEngine
-from sfo.experiments.results import Results, Taken, name
+from sfo.experiments.results import AlreadyClaimed, Results, name
 from sfo.experiments.runner import reproduce
 from sfo.experiments.worker import Job, attempt
 from sfo.training.devices import Devices
@@ -27,7 +27,7 @@ def test_a_run_is_held_by_one_process_whatever_name_its_folder_has(tmp_path):
     with real.claimed(tiny()):
         assert link.is_claimed(tiny())
         assert not link.is_claimed(tiny(seed=1)), "a lock per run, not per folder"
-        with pytest.raises(Taken), link.claimed(tiny()):
+        with pytest.raises(AlreadyClaimed), link.claimed(tiny()):
             pass
     assert not link.is_claimed(tiny())
 
@@ -48,7 +48,7 @@ class Here:
     def slots(self):
         return 1
 
-    def begin(self, jobs):
+    def submit(self, jobs):
         self.begun.extend(jobs)
 
     def next_event(self, timeout):
@@ -105,7 +105,7 @@ class Deadly:
     def slots(self):
         return 1
 
-    def begin(self, jobs):
+    def submit(self, jobs):
         self.begun.extend(jobs)
 
     def next_event(self, timeout):

@@ -74,7 +74,7 @@ def test_an_address_that_does_not_answer(address, said, tmp_path):
 @pytest.mark.parametrize("says", [b"", b"SSH-2.0-server\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
 def test_a_port_that_is_not_of_ray(says, tmp_path, monkeypatch):
     """Silent, or of another service: Ray itself would try for thirteen minutes."""
-    monkeypatch.setattr("sfo.experiments.engines.ray.ANSWERS", 0.3)
+    monkeypatch.setattr("sfo.experiments.engines.ray.CLUSTER_TIMEOUT", 0.3)
     monkeypatch.delenv("RAY_USE_TLS", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -5,7 +5,7 @@ import torch
 
 from sfo.models.compiled import selective_scan as module
 from sfo.models.compiled.selective_scan import Block, scan_by_doubling, selective_scan
-from sfo.models.compiled.selective_scan_loops import WIDTH
+from sfo.models.compiled.selective_scan_loops import CHANNEL_CHUNK
 
 
 def recurrence(u, delta, a, b, c):
@@ -78,7 +78,7 @@ def relative_error(fast, slow):
 
 
 @pytest.mark.parametrize(
-    "size", [(1, 2, 3, 4), (32, 1, 1, 1), (33, 3, 2, WIDTH + 7), (300, 5, 16, 8)]
+    "size", [(1, 2, 3, 4), (32, 1, 1, 1), (33, 3, 2, CHANNEL_CHUNK + 7), (300, 5, 16, 8)]
 )
 def test_kernels_are_the_recurrence(size):
     """Values and gradients in float32, in both directions, keep five digits."""

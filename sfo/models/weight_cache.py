@@ -1,4 +1,4 @@
-"""What is built from weights and kept while they stay as they are."""
+"""A cache of what is built from weights, valid while they stay as they are."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -9,12 +9,12 @@ from torch import Tensor
 from sfo.transforms import needs_plain_operators
 
 LIMIT = 64 * 2**20
-"""Bytes that one kernel keeps at most: 256 MB for a model of four layers."""
+"""Bytes that the cache of one kernel takes at most: 256 MB for a model of four layers."""
 
 T = TypeVar("T")
 
 
-class Kept:
+class WeightCache:
     """Holds one value, and the weights that it was built from.
 
     The weights are compared number by number, so that no way to change them goes unnoticed; on
@@ -22,14 +22,14 @@ class Kept:
     changes.
 
     Args:
-        limit: Larger values, in bytes, are not kept.
+        limit: Values of more bytes than this are not kept.
 
     Example:
-        >>> kept, weight = Kept(), torch.ones(2)
+        >>> cache, weight = WeightCache(), torch.ones(2)
         >>> with torch.no_grad():
-        ...     kept.get([weight], "sum", 8, lambda: float(weight.sum()))
+        ...     cache.get([weight], "sum", 8, lambda: float(weight.sum()))
         ...     weight.data += 1
-        ...     kept.get([weight], "sum", 8, lambda: float(weight.sum()))
+        ...     cache.get([weight], "sum", 8, lambda: float(weight.sum()))
         2.0
         4.0
     """
@@ -62,11 +62,11 @@ class Kept:
         self._entry = (stamp, [_copy(w) for w in weights], value)
         return value
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Kept":
-        return Kept(self.limit)
+    def __deepcopy__(self, memo: dict[int, Any]) -> "WeightCache":
+        return WeightCache(self.limit)
 
-    def __reduce__(self) -> tuple[type["Kept"], tuple[int]]:
-        return Kept, (self.limit,)
+    def __reduce__(self) -> tuple[type["WeightCache"], tuple[int]]:
+        return WeightCache, (self.limit,)
 
 
 def _are_plain(weights: Sequence[Tensor | None]) -> bool:
