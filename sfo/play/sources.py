@@ -140,17 +140,27 @@ class Solver(Source):
 
     def truth(self, case: Case) -> Truth:
         inputs = self.inputs(case) if self.quick else None
-        self._warm_up(inputs)
-        start = time.perf_counter()
-        if inputs is not None:
-            values = self.benchmark.solve_inputs(inputs[None], self.shape.times)[0]
-            values = values.transpose(0, 1).float()
-        else:
-            values = self._simulated(case.seed)[1]
+        try:
+            self._warm_up(inputs)
+            start = time.perf_counter()
+            values = self._solved(case, inputs)
+        except ValueError as error:
+            # What the solver advises is for who calls it, not for who draws.
+            reason = str(error).partition(" Pass ")[0]
+            raise ValueError(
+                f"The solver of {self.benchmark.title} cannot solve this state; draw a smaller or "
+                f"a smoother one, or choose a sample. It says: {reason}"
+            ) from error
         milliseconds = 1000 * (time.perf_counter() - start)
         if not values.isfinite().all():
             raise ValueError(f"The solver of {self.benchmark.title} found no finite solution.")
         return Truth(values, milliseconds, f"solver on {points(self.fine)}")
+
+    def _solved(self, case: Case, inputs: Tensor | None) -> Tensor:
+        if inputs is None:
+            return self._simulated(case.seed)[1]
+        values = self.benchmark.solve_inputs(inputs[None], self.shape.times)[0]
+        return values.transpose(0, 1).float()
 
     def _warm_up(self, inputs: Tensor | None) -> None:
         """Solve a little once: loops are compiled by the first call, which is not to be timed."""

@@ -159,10 +159,14 @@ def test_runs_of_one_name_get_names_of_their_own(own_run):
 
 
 def test_a_solver_that_cannot_says_so(service):
-    """Water of negative depth is refused in the solver's words."""
+    """Water of negative depth is refused in the solver's words, without advice to programmers."""
     body = np.full(service.about("water")["state_shape"], -1.0, "<f4").tobytes()
-    with pytest.raises(ValueError, match="initial"):
+    with pytest.raises(ValueError, match=r"Shallow Water cannot solve this state; .* `initial`"):
         service.solve("water", service.drawn("water", body))
+    body = np.full(service.about("waves")["state_shape"], 1e10, "<f4").tobytes()
+    with pytest.raises(ValueError, match="draw a smaller or a smoother one") as error:
+        service.solve("waves", service.drawn("waves", body))
+    assert "max_step" not in str(error.value)
 
 
 def test_refined_waves_are_the_same_waves():
