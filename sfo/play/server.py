@@ -47,7 +47,7 @@ def make_server(service: Service, host: str) -> Any:
         http=protocol_with_timeout(CLIENT_TIMEOUT),
         ws="none",
         access_log=False,
-        log_level="warning",
+        log_level="error",  # What a client gets wrong is said to the client.
         server_header=False,
         proxy_headers=False,
         limit_concurrency=CONNECTIONS,
