@@ -57,7 +57,7 @@ print("a", a.shape, "u", u.shape)
 # ## A run
 #
 # What you do not say follows from the data: normalisation, batch size, learning rate, epochs.
-# Stop it or kill it: the same call goes on, and ends with the same bits.
+# Stop it or kill it: the same call continues, and ends with the same bits.
 
 # %%
 run = sfo.fit(a, u, names=("pressure",), epochs=epochs, out="runs/darcy")

@@ -1,10 +1,11 @@
 """Refusing values in one sentence: the argument, the rule, the value received, the way out."""
 
+from collections.abc import Collection
 from typing import get_args
 
 
 def check_choice(name: str, value: object, choices: object) -> None:
-    """Refuse a value that is not one of a `Literal`'s.
+    """Refuse a value that is not among the choices, a `Literal` or a collection.
 
     Example:
         >>> from typing import Literal
@@ -12,7 +13,7 @@ def check_choice(name: str, value: object, choices: object) -> None:
         Traceback (most recent call last):
         ValueError: `norm` must be one of 'layer', None, got 'batch'.
     """
-    known = get_args(choices)
+    known = tuple(choices) if isinstance(choices, Collection) else get_args(choices)
     if value not in known:
         raise ValueError(f"`{name}` must be one of {', '.join(map(repr, known))}, got {value!r}.")
 

@@ -83,23 +83,23 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, timeout: float = -1, busy: str = "") -> Iterator[None]:
+def locked(path: Path, *, timeout: float = -1, busy: Exception | None = None) -> Iterator[None]:
     """Hold a lock file while the block runs; the system releases it if the process dies.
 
     Args:
         path: The lock file.
         timeout: Seconds to wait for another process; negative: as long as it takes.
-        busy: The sentence to raise as a `ValueError` after that time.
+        busy: What to raise after that time; None: a `ValueError`.
     """
     lock = FileLock(path)
     # FileLock takes a lock file that cannot be made for one that another process is just removing,
-    # and tries for ever.
+    # and tries indefinitely.
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o644))
     try:
         lock.acquire(timeout=timeout)
     except Timeout:
-        raise ValueError(busy or f"{path} is locked by another process.") from None
+        raise busy or ValueError(f"{path} is locked by another process.") from None
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from sfo.checks import check_at_least
 from sfo.registry import BENCHMARKS
 
 
@@ -43,8 +44,7 @@ def show_file(path: Path, samples: int, picture: Path) -> None:
     from sfo.data.sources import holds_arrays, open_data
     from sfo.files import save_figure
 
-    if samples < 1:
-        raise ValueError(f"`samples` must be at least 1, got {samples}.")
+    check_at_least(1, samples=samples)
     if holds_arrays(path):
         from sfo.plot.answers import answer_figure
 

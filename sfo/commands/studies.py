@@ -162,7 +162,7 @@ def _described(experiment: Experiment) -> str:
 
 
 class Display:
-    """One table of all runs: a number where one is done, a share where one is at work.
+    """One table of all runs: a number where one is done, a share where one is running.
 
     On a terminal it is live; elsewhere a line is printed for each run that ends.
     """

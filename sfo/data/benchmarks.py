@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sfo.checks import check_choice
 from sfo.data.hdf5 import Layout
 from sfo.data.trajectories import Trajectories
 from sfo.grid import Grid
@@ -123,8 +124,7 @@ class Benchmark(ABC):
 
     def scale(self, name: str) -> Scale:
         """Smoke, desk or paper."""
-        if name not in self.scales:
-            raise ValueError(f"`scale` must be one of {', '.join(self.scales)}, got {name!r}.")
+        check_choice("scale", name, self.scales)
         return self.scales[name]
 
     def options(self) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What a data file is, what the loader makes of it, and what is wrong with it."""
 
-import hashlib
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -191,8 +190,7 @@ def _check_samples(file: DataFile, report: Report, progress: Callable[[int, int]
         faults = list(_faults(file.benchmark, fields))
         for what in faults:
             trouble[what].append(index)
-        digest = hashlib.sha256(b"".join(np.ascontiguousarray(f).tobytes() for f in fields))
-        if first_seen.setdefault(digest.digest(), index) != index:
+        if first_seen.setdefault(sample.fingerprint(), index) != index:
             trouble[REPEATS].append(index)
         if not faults:
             whole.append(index)

@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -14,10 +14,8 @@ from typing import Any, cast
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from filelock import FileLock, Timeout
-
 from sfo.data.published import PUBLISHED, PublishedFile
-from sfo.files import lock_path, move_into_place, resolved
+from sfo.files import lock_path, locked, move_into_place, resolved
 
 ByteProgress = Callable[[int, int | None], None]
 
@@ -95,6 +93,10 @@ def download(
     return named
 
 
+class _Busy(Exception):
+    """Another process is downloading the file."""
+
+
 class _Interrupted(Exception):
     """An attempt failed in a way that the next one may not."""
 
@@ -165,7 +167,7 @@ def _complete(
             return _extend(part, file, report, timeout)
         except _Interrupted as error:
             # ByteProgress is a byte that no attempt has reached before: else a server that
-            # starts from 0 each time and breaks off half-way would be asked for ever.
+            # starts from 0 each time and breaks off half-way would be asked indefinitely.
             failures = 1 if part.size > furthest else failures + 1
             furthest = max(furthest, part.size)
             if failures >= attempts:
@@ -358,16 +360,14 @@ def _is_complete(target: Path, file: PublishedFile) -> bool:
 @contextmanager
 def _locked(target: Path, file: PublishedFile, report: ByteProgress) -> Iterator[None]:
     """Hold the file's lock; while another process does, report how far that one is."""
-    lock = FileLock(lock_path(target))
-    while not lock.is_locked:
-        try:
-            lock.acquire(timeout=0.5)
-        except Timeout:
-            report(_size(target.with_name(target.name + ".part")), file.size)
-    try:
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(locked(lock_path(target), timeout=0.5, busy=_Busy()))
+                break
+            except _Busy:
+                report(_size(target.with_name(target.name + ".part")), file.size)
         yield
-    finally:
-        lock.release()
 
 
 def _size(path: Path) -> int:

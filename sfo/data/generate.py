@@ -2,7 +2,7 @@
 
 Samples are solved in chunks of a fixed size; sample i depends on the seed and on i alone. Each
 finished chunk is a small file beside the one to come, moved into place when it is whole and
-carrying its own checksum. After a kill the same call goes on with the chunks that are missing.
+carrying its own checksum. After a kill the same call continues with the chunks that are missing.
 """
 
 import hashlib
@@ -10,7 +10,6 @@ import json
 import os
 import pickle
 import re
-import secrets
 import signal
 import subprocess
 import sys
@@ -27,9 +26,10 @@ import numpy as np
 import torch
 
 from sfo import plugins
+from sfo.checks import check_at_least
 from sfo.data.benchmarks import Benchmark, Scale
 from sfo.data.hdf5 import DataFile, DataFileError, Header, Sample, write
-from sfo.files import lock_path, locked, move_into_place, remove_unfinished, resolved
+from sfo.files import lock_path, locked, remove_unfinished, resolved, unfinished
 from sfo.machine import usable_cores
 
 SampleProgress = Callable[[int, int], None]
@@ -81,7 +81,7 @@ def generate(
     workers: int | None = None,
     progress: SampleProgress | None = None,
 ) -> Path:
-    """Make the file `path`, or go on making it, or find that it is there already.
+    """Make the file `path`, complete one that was interrupted, or find that it is complete.
 
     Args:
         benchmark: What to make, with its options.
@@ -95,12 +95,8 @@ def generate(
     if isinstance(scale, str):
         scale = benchmark.scale(scale)
     samples = scale.samples if samples is None else samples
-    if samples < 1:
-        raise ValueError(f"`samples` must be at least 1, got {samples}.")
-    if workers is not None and workers < 1:
-        raise ValueError(f"`workers` must be at least 1, got {workers}.")
-    if seed < 0:
-        raise ValueError(f"`seed` must be at least 0, got {seed}.")
+    check_at_least(1, samples=samples, workers=workers)
+    check_at_least(0, seed=seed)
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file to write in it.")
@@ -114,7 +110,7 @@ def generate(
         except OSError as error:
             raise DataFileError(
                 f"Cannot write {path}: {error.strerror or error}. Make room or choose another "
-                "file with --out; the same command goes on with the samples that are finished."
+                "file with --out; the same command continues with the samples that are finished."
             ) from error
     return path
 
@@ -212,7 +208,7 @@ def _solve_missing(
             for helper in as_completed(helpers):
                 helper.result()
         except BaseException:
-            # The other workers finish the chunk that they are at; it is kept.
+            # The other workers finish their current chunk, which is kept.
             todo.queue.clear()
             raise
 
@@ -248,7 +244,7 @@ def _drive_worker(
                 if answer != str(chunk):
                     raise DataFileError(
                         f"A worker ended early at chunk {chunk} ({answer or 'out of memory?'}); "
-                        "finished samples are kept. Run the same command to go on, with fewer "
+                        "finished samples are kept. Run the same command to continue, with fewer "
                         "--workers if memory is short."
                     )
                 report(chunk)
@@ -286,11 +282,9 @@ def _make_part(recipe: Recipe, parts: Path, chunk: int) -> None:
     payload = data.tobytes()
     if made.static is not None:
         payload += np.ascontiguousarray(made.static.movedim(1, -1).numpy(), "f4").tobytes()
-    partial = parts / f".{chunk:06d}.{secrets.token_hex(4)}"
-    with open(partial, "wb") as file:
+    with unfinished(parts / f"{chunk:06d}") as partial, open(partial, "wb") as file:
         file.write(_seal(recipe, chunk, payload))
         file.write(payload)
-    move_into_place(partial, parts / f"{chunk:06d}")
 
 
 def _seal(recipe: Recipe, chunk: int, payload: bytes) -> bytes:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sfo.checks import check_choice
 from sfo.data.trajectories import Trajectories
 from sfo.grid import Grid
 
@@ -29,7 +30,7 @@ class Pairs:
 
     Args:
         a: Inputs, a tensor or `Rows` that are read as they are asked for.
-        u: Solutions, likewise.
+        u: Solutions, a tensor or `Rows` as well.
         grid: Grid of both.
         ids: Where each sample stands in its file.
         times: Times of u's frames.
@@ -219,8 +220,7 @@ def split(n_samples: int, scheme: Scheme = "default", digests: Sequence[bytes] =
         >>> split(10, "paper").test
         (9,)
     """
-    if scheme not in get_args(Scheme):
-        raise ValueError(f"`scheme` must be one of {', '.join(get_args(Scheme))}, got {scheme!r}.")
+    check_choice("scheme", scheme, Scheme)
     ids = np.arange(n_samples)
     if scheme == "deduplicated":
         first = {digest: i for i, digest in reversed(list(enumerate(digests)))}

@@ -125,7 +125,7 @@ def fit(
 
     What is not given is chosen by the data, see `sfo.training.own_data.own_protocol`. A tenth of
     the samples select the best epoch, and another tenth, which the training never sees, gives
-    `errors`. Called again with the same arrays and folder, a run that was stopped goes on, bit
+    `errors`. Called again with the same arrays and folder, a run that was stopped continues, bit
     for bit as if it had not been; one that is finished is loaded.
 
     Args:
@@ -202,7 +202,7 @@ def load_run(folder: str | os.PathLike[str]) -> FinishedRun:
     where = RunFolder(folder)
     experiment = where.experiment()
     if not (where.path / "record.json").exists():
-        raise ValueError(f"{folder} is not finished; go on with `sfo resume {folder}`.")
+        raise ValueError(f"{folder} is not finished; continue it with `sfo resume {folder}`.")
     record = Record.load(where.path / "record.json")
     model = exported(load_best(where))
     return FinishedRun(experiment, model, record, where.path, where.data_shape())

@@ -89,7 +89,7 @@ def pretrain(
     experiment: Experiment | None = None,
     **how: Any,
 ) -> dict[str, Any]:
-    """Train a model to its end, or go on with a run that was begun, and add it to the package.
+    """Train a model to its end, or continue a run that was started, and add it to the package.
 
     Args:
         name: Name of the pretrained model and its benchmark.

@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import FileLock, Timeout
-
 import sfo
 from sfo.experiments.record import (
     Analysis,
@@ -29,7 +27,7 @@ from sfo.experiments.record import (
     seal,
     unseal,
 )
-from sfo.files import write_atomically
+from sfo.files import locked, write_atomically
 from sfo.registry import MODELS
 from sfo.training.config import Experiment
 
@@ -37,7 +35,7 @@ T = TypeVar("T", Record, Analysis)
 
 
 class AlreadyClaimed(Exception):
-    """A run that another process is at."""
+    """Another process has claimed the run."""
 
 
 class Results:
@@ -60,7 +58,7 @@ class Results:
         return self._get(Record, self._path("records", experiment), experiment)
 
     def analysis(self, kind: str, experiment: Experiment) -> Analysis | None:
-        """An analysis of an experiment's model, likewise."""
+        """An analysis of an experiment's model, if there is one; `RecordError` as for a Record."""
         return self._get(Analysis, self._path("findings", experiment, f"{kind}-"), experiment)
 
     def failure(self, experiment: Experiment) -> str | None:
@@ -131,18 +129,11 @@ class Results:
         # Beside the real folder: links to one folder lead to one lock.
         path = self.folder.resolve() / "runs" / f"{name(experiment)}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path)
-        try:
-            lock.acquire(timeout=wait)
-        except Timeout:
-            raise AlreadyClaimed(name(experiment)) from None
-        try:
+        with locked(path, timeout=wait, busy=AlreadyClaimed(name(experiment))):
             yield
-        finally:
-            lock.release()
 
     def is_claimed(self, experiment: Experiment) -> bool:
-        """Whether another process is at it right now."""
+        """Whether another process has claimed it now."""
         try:
             with self.claimed(experiment):
                 return False

@@ -55,7 +55,7 @@ class RunnerState:
         seconds: That each finished run took.
         failed: Why a run failed, or that its worker did.
         waiting: Runs that are yet to begin; trials may bring more.
-        elsewhere: Runs that other processes are at, and the time at which to look again.
+        elsewhere: Runs that other processes have claimed, and the time at which to try again.
         deaths: How often the worker of a run has died.
     """
 
@@ -71,7 +71,7 @@ class RunnerState:
 ATTEMPTS = 3
 """Times that a run is begun whose worker dies: it might take every one along."""
 PAUSE = 1.0
-"""Seconds after which a run that another process is at is looked at again."""
+"""Seconds after which a run that another process has claimed is tried again."""
 
 
 def reproduce(
@@ -103,7 +103,7 @@ def reproduce(
     if problems:
         raise ValueError(
             f"{len(problems)} of the results in {results} cannot be trusted, the first: "
-            f"{problems[0]} Move such files away, then go on."
+            f"{problems[0]} Move such files away, then run it again."
         )
     tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
     results.check_writable()
@@ -134,7 +134,7 @@ def _begin_next(
     state: RunnerState,
     cost: Callable[[Experiment], float] | None,
 ) -> None:
-    """Give the engine as many of the open jobs as it takes, but none that others are at."""
+    """Give the engine as many of the open jobs as it takes, but none that others have claimed."""
     now = time.monotonic()
     open_runs = {name(job.experiment) for job in jobs}
     state.elsewhere = {n: t for n, t in state.elsewhere.items() if n in open_runs and t > now}
@@ -173,12 +173,12 @@ def _handle(happened: Event | None, state: RunnerState, results: Results) -> boo
         case "stopped" if event.get("full"):
             raise _full(event["why"])
         case "stopped":
-            state.failed[run] = f"{event['why'].rstrip('.')}; the same command goes on from here"
+            state.failed[run] = f"{event['why'].rstrip('.')}; the same command continues from here"
         case "died":
             state.deaths[run] += 1
             if state.deaths[run] == ATTEMPTS:
                 state.failed[run] = (
-                    f"{event['why']}, {ATTEMPTS} times; the same command goes on from its last "
+                    f"{event['why']}, {ATTEMPTS} times; the same command continues from its last "
                     "checkpoint"
                 )
     results.take(event.get("files", {}))
@@ -190,7 +190,7 @@ def _full(why: str) -> ValueError:
     """What ends all runs at once: none of them could keep what it computes."""
     return ValueError(
         f"{why}; the runs are stopped. Make room or choose another folder with --out; the same "
-        "command goes on from here."
+        "command continues from here."
     )
 
 

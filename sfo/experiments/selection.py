@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sfo.checks import check_at_least
 from sfo.data.benchmarks import ScaleName
 from sfo.experiments.measurements import MEASUREMENTS, measured_models
 from sfo.experiments.results import Results
@@ -51,8 +52,7 @@ class Selection:
         for name in wanted:
             if name not in known:
                 raise ValueError(f"Unknown study {name!r}; known: {', '.join(known)}, all.")
-        if seeds < 1:
-            raise ValueError(f"`seeds` must be at least 1, got {seeds}.")
+        check_at_least(1, seeds=seeds)
         studies = tuple(as_study(name) for name in wanted if name in STUDIES)
         cells = [cell for study in studies for cell in study.cells(scale, 1)]
         benchmarks = [cell.experiment.data.benchmark for cell in cells]

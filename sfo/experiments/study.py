@@ -160,5 +160,5 @@ def columns(cells: Sequence[Cell]) -> list[str]:
 
 
 def rows(cells: Sequence[Cell]) -> list[str]:
-    """The rows, likewise."""
+    """The rows, in the order of their first cell."""
     return list(dict.fromkeys(cell.row for cell in cells))

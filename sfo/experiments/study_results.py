@@ -80,7 +80,7 @@ class StudyResults:
 
     @property
     def columns(self) -> list[str]:
-        """The columns, likewise."""
+        """The columns, in the order of their first cell."""
         return list(dict.fromkeys(column for _, column in self.cells))
 
     @property

@@ -75,9 +75,9 @@ def attempt(
     done: The Record and the analyses are in the results.
     failed: The run cannot be done; that and why is in the results, so that it is not tried again.
     found: Another process has done it.
-    taken: Another process is at it.
+    taken: Another process has claimed it.
     stopped: Something else than the run is at fault; `full` says that it is a disk that takes
-        nothing more, so that all other runs would end likewise.
+        nothing more, so that all other runs would fail too.
     """
     start = time.monotonic()
     try:
@@ -107,7 +107,7 @@ def attempt(
 
 
 def run_job(job: Job, results: Results, send: SendEvent, accelerator: str = "auto") -> Record:
-    """Train, or go on with it, and keep the Record and the analyses that are not there yet."""
+    """Train, or continue training, and keep the Record and the analyses that are still missing."""
     from sfo.experiments.analyses import ANALYSES
     from sfo.experiments.run import run
     from sfo.training.fit import Status, load_best

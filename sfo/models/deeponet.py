@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from sfo.checks import check_choice
+from sfo.checks import check_at_least, check_choice
 from sfo.models.blocks import coordinates
 from sfo.models.operator import Operator
 from sfo.models.presets import ONE_AXIS
@@ -108,8 +108,7 @@ class DeepONet(Operator):
                 f"least 1, got {n_functions}, {hidden_channels}, {branch_layers} and "
                 f"{trunk_layers}."
             )
-        if harmonics < 0:
-            raise ValueError(f"`harmonics` must be at least 0, got {harmonics}.")
+        check_at_least(0, harmonics=harmonics)
         if len(train_shape) != n_dim or min(train_shape, default=0) < 1:
             raise ValueError(
                 f"`train_shape` must be the points along each of the {n_dim} axes, got "

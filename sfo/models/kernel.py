@@ -23,7 +23,7 @@ Mixing = Literal["dense", "factored"]
 
 
 class Kernel(nn.Module):
-    """What both kernels have: modes, a gate, and what is kept between evaluations.
+    """What both kernels have: modes, a gate, and a cache of what evaluation derives from weights.
 
     Args:
         channels: Channels d of the input.
@@ -134,8 +134,8 @@ class SpectralKernel(Kernel):
         )
 
     def can_absorb(self, inner: nn.Linear) -> bool:
-        """Whether W Θₗ are no larger than Θₗ and act on the same field: W may not widen, nor a
-        gate stand before the modes alone."""
+        """Whether W Θₗ replace W after Θₗ at no cost: W may not widen, and a gate, which acts on
+        the modes but not on the pointwise path, may not be there."""
         return inner.out_features <= inner.in_features and self.gate is None
 
     def forward(self, v: Field, inner: nn.Linear | None = None) -> Field:
@@ -145,36 +145,40 @@ class SpectralKernel(Kernel):
         every point: the same result, one GEMM less.
         """
         shape, dtype, device = self.prepare(v)
-        # The pointwise path is one more mode, δ(x − x'), unless a gate stands before the others.
-        as_mode = self.skip is not None and self.gate is None
-        spectrum = self.modes.spectrum(shape, dtype, device, pointwise=as_mode)
-
-        def matrices() -> Theta:
-            with no_autocast(device.type):
-                theta: Tensor = self.theta
-                if self.skip is not None and as_mode:
-                    theta = torch.cat([theta, self.skip[None]])
-                if inner is not None:
-                    theta = inner.weight @ theta
-                return theta.to(dtype)
-
+        spectrum = self.modes.spectrum(shape, dtype, device, pointwise=self._skip_is_mode)
         extended = _extend(self.gated(v).to(dtype), self.options.boundary)
-        weights = [self.theta, self.skip, None if inner is None else inner.weight]
-        built = None
+        prepared = None
         if not self.training:
-            size = spectrum.matrix_bytes(self.theta.shape[1:])
-            built = self.cache.get(
-                weights, spectrum, size, lambda: build_matrices(matrices(), spectrum)
+            prepared = self.cache.get(
+                [self.theta, self.skip, None if inner is None else inner.weight],
+                spectrum,
+                spectrum.matrix_bytes(self.theta.shape[1:]),
+                lambda: build_matrices(self._matrices(inner, dtype), spectrum),
             )
-        if built is None:
-            out = spectral_mix(extended, matrices(), spectrum)
+        if prepared is None:
+            out = spectral_mix(extended, self._matrices(inner, dtype), spectrum)
         else:
-            out = mix_with_matrices(extended, built, spectrum)
+            out = mix_with_matrices(extended, prepared, spectrum)
         inside: tuple[Any, ...] = (..., *map(slice, shape))
         out = out[inside].to(v.dtype)
-        if self.skip is not None and not as_mode:
+        if self.skip is not None and not self._skip_is_mode:
             out = out + pointwise(v, self.skip, None)
         return out if inner is None else out + inner.bias.view(-1, *[1] * len(shape)).to(v.dtype)
+
+    @property
+    def _skip_is_mode(self) -> bool:
+        """Whether the pointwise path is one more mode, δ(x − x'): no gate is before the modes."""
+        return self.skip is not None and self.gate is None
+
+    def _matrices(self, inner: nn.Linear | None, dtype: torch.dtype) -> Theta:
+        """Θₗ, or W Θₗ, with the pointwise path at the end where it is a mode."""
+        with no_autocast(self.theta.device.type):
+            theta: Tensor = self.theta
+            if self.skip is not None and self._skip_is_mode:
+                theta = torch.cat([theta, self.skip[None]])
+            if inner is not None:
+                theta = inner.weight @ theta
+            return theta.to(dtype)
 
 
 class FactoredKernel(Kernel):
@@ -305,9 +309,11 @@ class FactoredKernel(Kernel):
         y = _extend(y, self.options.boundary, pad=False)
         kernel = None
         if not self.training:
-            size = self.coefficients.shape[0] * spectrum.kernel_bytes
             kernel = self.cache.get(
-                [self.coefficients], spectrum, size, lambda: spectrum.kernel(self._theta(y.dtype))
+                [self.coefficients],
+                spectrum,
+                self.coefficients.shape[0] * spectrum.kernel_bytes,
+                lambda: spectrum.kernel(self._theta(y.dtype)),
             )
         if kernel is None:
             out = factored_mix(y, self._theta(y.dtype), spectrum)
@@ -318,19 +324,18 @@ class FactoredKernel(Kernel):
 
     def _by_axis(self, y: Field) -> Field:
         modes = self.modes.separable_modes(y.shape[2:], y.dtype, y.device)
-        weights = self._reflections(y.dtype)
-        built = None
+        reflections = self._reflections(y.dtype)
+        matrices = None
         if not self.training and modes.all_matrices:
-            size = self.coefficients.shape[1] * modes.matrix_bytes
-            built = self.cache.get(
+            matrices = self.cache.get(
                 [self.coefficients, self.reflections],
                 modes,
-                size,
-                lambda: axis_matrices(self._theta(y.dtype), modes, weights),
+                self.coefficients.shape[1] * modes.matrix_bytes,
+                lambda: axis_matrices(self._theta(y.dtype), modes, reflections),
             )
-        if built is None:
-            return axis_mix(y, self._theta(y.dtype), modes, weights)
-        return apply_matrices(y, built)
+        if matrices is None:
+            return axis_mix(y, self._theta(y.dtype), modes, reflections)
+        return apply_matrices(y, matrices)
 
     def _theta(self, dtype: torch.dtype) -> Tensor:
         return self.coefficients.to(dtype)

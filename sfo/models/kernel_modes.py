@@ -129,7 +129,12 @@ class KernelModes:
         torch.Size([7, 32])
     """
 
-    __slots__ = ("_prepared", "given", "options", "train_shape")  # No other can be set in vain.
+    __slots__ = (
+        "_prepared",
+        "given",
+        "options",
+        "train_shape",
+    )  # Setting any other attribute fails.
 
     def __init__(self, options: KernelOptions, train_shape: Sequence[int] | None = None) -> None:
         self.options = options

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from sfo.checks import check_at_least
 from sfo.models.blocks import Lift, Pointwise
 from sfo.models.compiled.selective_scan import selective_scan
 from sfo.models.matrices import Layout
@@ -223,17 +224,8 @@ class MNO(Operator):
         upstream: bool = False,
     ) -> None:
         arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        sizes = dict(
-            n_dim=n_dim,
-            hidden_channels=hidden_channels,
-            n_layers=n_layers,
-            n_states=n_states,
-            expansion=expansion,
-            rank=1 if rank is None else rank,
-        )
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {size}.")
+        check_at_least(1, n_dim=n_dim, hidden_channels=hidden_channels, n_layers=n_layers)
+        check_at_least(1, n_states=n_states, expansion=expansion, rank=rank)
         channels_in, channels_out = split_components(in_channels, out_channels, components)
         super().__init__(in_channels, out_channels, n_dim, components=components)
 

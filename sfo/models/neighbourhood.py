@@ -48,7 +48,7 @@ class Neighbourhood:
         return v.movedim((0, 1), (-2, -1))
 
     def surrounding_coordinates(self, r: Points) -> Points:
-        """The coordinates of the surrounded grid: they go on past 0 and 1."""
+        """The coordinates of the surrounded grid: they continue past 0 and 1."""
         lines = [
             torch.arange(-self.reach, n + self.reach, dtype=r.dtype, device=r.device) / (n - 1)
             for n in r.shape[:-2]

@@ -201,32 +201,27 @@ class SFO(LayeredOperator):
         options = {option.name: arguments[option.name] for option in fields(KernelOptions)}
         modes = KernelModes(KernelOptions(**options), train_shape)
 
-        def layer() -> SFOLayer:
-            kernel: SpectralKernel | FactoredKernel
+        def make_norm() -> nn.Module:
+            return ChannelNorm(hidden_channels) if norm == "layer" else nn.Identity()
+
+        def make_kernel() -> SpectralKernel | FactoredKernel:
             if mixing == "dense":
-                kernel = SpectralKernel(hidden_channels, modes, theta_scale, skip=skip, gate=gate)
-            else:
-                kernel = FactoredKernel(
-                    hidden_channels,
-                    modes,
-                    theta_scale,
-                    out_channels=hidden if update == "mlp" else None,
-                    rank=rank,
-                    skip=skip,
-                    gate=gate,
-                )
-            merged = mixing == "factored"
-            return SFOLayer(
-                norm=ChannelNorm(hidden_channels) if norm == "layer" else nn.Identity(),
-                kernel=kernel,
-                update=GLU(hidden_channels, activation)
-                if update == "glu"
-                else MLP(hidden_channels, hidden, activation, merged=merged),
+                return SpectralKernel(hidden_channels, modes, theta_scale, skip=skip, gate=gate)
+            # Its A holds W₁ of an MLP that follows.
+            width = hidden if update == "mlp" else None
+            paths: dict[str, bool] = dict(skip=skip, gate=gate)
+            return FactoredKernel(
+                hidden_channels, modes, theta_scale, out_channels=width, rank=rank, **paths
             )
+
+        def make_update() -> nn.Module:
+            if update == "glu":
+                return GLU(hidden_channels, activation)
+            return MLP(hidden_channels, hidden, activation, merged=mixing == "factored")
 
         n_fields, frames = frames_of(out_channels, out_fields, components)
 
-        def project() -> nn.Module:
+        def make_projection() -> nn.Module:
             if decode == 1:
                 return projection(hidden_channels, projection_channels, channels_out)
             return Decoder(
@@ -252,8 +247,8 @@ class SFO(LayeredOperator):
                 norm=lift_norm,
                 mlp_channels=lift_channels,
             ),
-            layers=[layer() for _ in range(n_layers)],
-            project=project(),
+            layers=[SFOLayer(make_norm(), make_kernel(), make_update()) for _ in range(n_layers)],
+            project=make_projection(),
             components=components,
         )
         self.modes, self.given = modes, modes.given

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfo.checks import check_choice
+from sfo.checks import check_at_least, check_choice
 from sfo.models.blocks import Pointwise, coordinates
 from sfo.models.operator import Operator, split_components
 from sfo.registry import MODELS
@@ -224,8 +224,7 @@ class SVDNO(Operator):
                 "`n_modes`, `hidden_channels`, `n_layers`, `network_channels` and "
                 f"`network_layers` must be at least 1, got {', '.join(map(str, sizes))}."
             )
-        if not penalty >= 0:
-            raise ValueError(f"`penalty` must be at least 0, got {penalty}.")
+        check_at_least(0, penalty=penalty)
         channels_in, channels_out = split_components(in_channels, out_channels, components)
         super().__init__(in_channels, out_channels, n_dim, components=components)
         channels_in += n_dim

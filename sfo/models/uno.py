@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sfo.checks import check_choice
+from sfo.checks import check_at_least, check_choice
 from sfo.models.blocks import Lift, Pointwise
 from sfo.models.fno import for_each_axis
 from sfo.models.operator import Operator, split_components
@@ -129,8 +129,7 @@ class UNO(Operator):
         check_choice("norm", norm, Norm)
         if not 1 <= n_dim <= 3:
             raise ValueError(f"`n_dim` must be 1, 2 or 3, got {n_dim}.")
-        if hidden_channels < 2:
-            raise ValueError(f"`hidden_channels` must be at least 2, got {hidden_channels}.")
+        check_at_least(2, hidden_channels=hidden_channels)
         if len(n_modes) != 5:
             raise ValueError(
                 f"`n_modes` must have five entries, one for each block, got {n_modes}."

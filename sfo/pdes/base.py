@@ -35,7 +35,7 @@ class Semilinear(ABC):
         n_dim: Number of axes.
         offset: Where the points lie in their cells, see `Grid`.
         max_step: The solver's longest time step, short enough for the benchmark's fields.
-        warm_up: How often it is halved for the first steps, see `stretches`.
+        warm_up: How often it is halved for the first steps, see `step_plan`.
         dealias: Share of the waves that the reaction is computed from and adds to; 2/3 keeps
             products of two waves from appearing as other waves, and 1 keeps all.
 

@@ -1,6 +1,5 @@
 """What the playground is asked about: an initial state, and how it is brought to other grids."""
 
-import hashlib
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -11,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.fft import resample
+from sfo.files import sha256
 from sfo.grid import Grid
 
 
@@ -31,7 +31,7 @@ class Case:
         """The same for the same state."""
         if self.drawn is None:
             return f"sample {self.seed}"
-        return hashlib.sha256(np.ascontiguousarray(self.drawn).tobytes()).hexdigest()
+        return sha256(np.ascontiguousarray(self.drawn).tobytes())
 
 
 def refine(

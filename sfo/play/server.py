@@ -90,8 +90,8 @@ def page_address(host: str, port: int) -> str:
 def protocol_with_timeout(timeout: float) -> type:
     """uvicorn's protocol, but a client that makes no progress for so long is cut off.
 
-    uvicorn itself waits for ever for the rest of a request's headers, and for a client that does
-    not read its answer.
+    uvicorn itself waits indefinitely for the rest of a request's headers, and for a client that
+    does not read its answer.
 
     Args:
         timeout: Seconds without progress after which a client is cut off.

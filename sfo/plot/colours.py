@@ -42,7 +42,7 @@ class FieldColours:
     def of(cls, fields: Tensor | np.ndarray) -> "FieldColours":
         """Symmetric about 0 for fields of either sign, else from the lowest to the highest value.
 
-        A few peaks shall not make all else pale: if the range would shrink by a fifth without
+        A few peaks must not make all else pale: if the range would shrink by a fifth without
         the outermost 0.2 % of the values, it does.
         """
         every = np.asarray(fields, dtype=np.float64)

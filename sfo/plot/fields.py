@@ -12,6 +12,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from sfo.checks import check_at_least
 from sfo.data.load import benchmark_path, load_file
 from sfo.data.pairs import Pairs
 from sfo.data.trajectories import Trajectories
@@ -35,8 +36,7 @@ def picture(data: Trajectories | Pairs, samples: int = 6, title: str | None = No
         >>> data = Trajectories(u, torch.linspace(0, 1, 5), grid, ("u",), ids=(0, 1))
         >>> picture(data).savefig("/dev/null", format="png")
     """
-    if samples < 1:
-        raise ValueError(f"`samples` must be at least 1, got {samples}.")
+    check_at_least(1, samples=samples)
     if isinstance(data, Pairs):
         data = _trajectories(data)
     # Paper has two axes: a field of one axis leaves one for time, a field of three must be cut.

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
+from sfo.checks import check_choice
+
 KINDS = ("auto", "cpu", "cuda", "mps")
 
 
@@ -31,8 +33,7 @@ class Devices:
             devices: A number is how many, a list such as "0,1" or "3," is which; None: not said.
         """
         kind = "cuda" if accelerator == "gpu" else accelerator
-        if kind not in KINDS:
-            raise ValueError(f"`accelerator` must be one of {', '.join(KINDS)}, got {kind!r}.")
+        check_choice("accelerator", kind, KINDS)
         ids, number = _parsed(devices)
         if kind == "auto" and ids is not None:
             kind = "cuda"

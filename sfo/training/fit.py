@@ -61,7 +61,7 @@ def fit(
     num_nodes: int = 1,
     strategy: str = "auto",
 ) -> Run:
-    """Train, and keep in the folder `out` all that is needed to go on or to look back.
+    """Train, and keep in the folder `out` all that is needed to continue or to look back.
 
     A run with the same experiment on the same machine gives the same bits, however often it
     was killed and resumed. SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 end it after the step, saved, with
@@ -73,7 +73,7 @@ def fit(
         experiment: What to do.
         out: The run's folder, which all processes must be able to read.
         resume: Go on from the newest whole checkpoint in `out`; "auto": if a run is there.
-            Processes that torchrun has started again go on in any case.
+            Processes that torchrun has restarted resume in any case.
         train, validation: Pairs, if they are available; None: loaded as the experiment says.
         sources: Where data of the user's own and plugins are, kept in the folder.
         progress: Called after every step.
@@ -85,7 +85,7 @@ def fit(
             processes are those it has started.
         strategy: "ddp" or "auto": the whole model in every process; "fsdp": a part of each
             weight, its gradient and the optimizer's means in each. The checkpoints are the same,
-            so that a run may go on with another strategy or another number of processes.
+            so that a run may continue with another strategy or another number of processes.
 
     Example:
         >>> from tempfile import TemporaryDirectory

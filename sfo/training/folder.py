@@ -78,19 +78,19 @@ class RunFolder:
 
         Args:
             experiment: What to do.
-            resume: True: go on with the run that is there; False: begin one in an empty folder;
+            resume: True: continue the run that is there; False: start one in an empty folder;
                 "auto": whichever the folder calls for.
-            sources: Where data and plugins are, for those who go on with the run.
+            sources: Where data and plugins are, for those who continue the run.
 
         Yields:
-            Whether a run is there to go on with.
+            Whether a run is there to continue.
         """
         self._is_resuming(experiment, resume)  # Before anything is written into a folder of others.
         with ExitStack() as stack:
             with _explained(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
                 busy = f"{self} is in use: another process is training there."
-                lock = locked(lock_path(self.path), timeout=LOCK_TIMEOUT, busy=busy)
+                lock = locked(lock_path(self.path), timeout=LOCK_TIMEOUT, busy=ValueError(busy))
                 stack.enter_context(lock)
             for name in WRITTEN:
                 remove_unfinished(self.path / name)
@@ -105,7 +105,7 @@ class RunFolder:
             try:
                 yield is_resuming
             except Exception as error:
-                # A full disk is no fault of the run, which goes on when there is room.
+                # A full disk is no fault of the run, which continues when there is room.
                 if not is_resuming and not isinstance(error.__cause__, OSError):
                     self._forget_failed_start()
                 raise
@@ -252,13 +252,13 @@ def _from_notebook(experiment: Experiment) -> dict[str, Any]:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Say what cannot be written, and how to go on."""
+    """Say what cannot be written, and how to continue."""
     try:
         yield
     except OSError as error:
         raise ValueError(
             f"Cannot write {path}: {error.strerror or error}. Make room or choose another folder; "
-            "a run that was begun goes on from its last checkpoint with `sfo resume`."
+            "a run that was started continues from its last checkpoint with `sfo resume`."
         ) from error
 
 

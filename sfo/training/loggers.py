@@ -1,6 +1,5 @@
 """Where the curves of a run go besides its folder: Lightning Fabric's loggers by name."""
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -10,7 +9,8 @@ from typing import Any
 from lightning_fabric.loggers import CSVLogger, TensorBoardLogger
 from lightning_fabric.loggers.logger import Logger
 
-from sfo.checks import install_command
+from sfo.checks import check_choice, install_command
+from sfo.files import sha256
 
 Row = dict[str, Any]
 LOGGED_VALUES = ("loss", "validation", "learning_rate")
@@ -21,8 +21,7 @@ PACKAGES = {"csv": None, "mlflow": "mlflow", "tensorboard": "tensorboard", "wand
 def check_loggers(names: Sequence[str]) -> None:
     """Refuse loggers that are not known or not installed."""
     for name in names:
-        if name not in PACKAGES:
-            raise ValueError(f"`logger` must be one of {', '.join(PACKAGES)}, got {name!r}.")
+        check_choice("logger", name, PACKAGES)
         package = PACKAGES[name]
         if package is not None and find_spec(package) is None:
             raise ValueError(
@@ -88,7 +87,7 @@ def _csv(folder: Path, settings: Row, history: Sequence[Row]) -> Logger:
 
 
 class WandbLogger(Logger):
-    """Weights & Biases: one run for the folder, which a resumed run goes on with.
+    """Weights & Biases: one run for the folder, which a resumed run continues.
 
     It is offline, in the run's folder, unless WANDB_MODE says otherwise; `wandb sync` sends it.
 
@@ -182,7 +181,7 @@ class MlflowLogger(Logger):
 
 def _identity(folder: Path) -> str:
     """A name for a run that its folder keeps when it is resumed."""
-    return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    return sha256(str(folder.resolve()))[:16]
 
 
 LOGGERS: dict[str, Callable[[Path, Row, Sequence[Row]], Logger | None]] = {

@@ -1,4 +1,4 @@
-"""The loop: what a run is at any step, and how it takes the next one."""
+"""The loop: the state of a run at any step, and how it takes the next one."""
 
 import math
 import time
@@ -45,7 +45,7 @@ class Diverged(ValueError):
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands: what a progress display is told after every step.
+    """The state of a run, for a progress display, after every step.
 
     Args:
         epoch, epochs, step, steps: How far it is, and how far it will go.

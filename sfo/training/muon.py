@@ -35,7 +35,7 @@ class Muon(torch.optim.Optimizer):
     long as one of Adam, so that one learning rate serves both: parameters that are not matrices,
     and only those, take the steps of AdamW (Jordan et al., "Muon: An optimizer for hidden layers
     in neural networks", 2024; Liu et al., "Muon is scalable for LLM training", 2025). Which
-    parameters are matrices, real or complex, one or a batch of them, is told by `matrix_layouts`.
+    parameters are matrices, real or complex, one or a batch of them, `matrix_layouts` defines.
     torch's own Muon takes neither batches nor complex matrices, and no other parameters.
 
     Args:
@@ -65,7 +65,7 @@ class Muon(torch.optim.Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
-        # In the group, so that a checkpoint has them: a resumed run goes on as it began.
+        # In the group, so that a checkpoint has them: a resumed run continues as it began.
         group = dict(params=list(model.parameters()), layouts=list(matrix_layouts(model).values()))
         # Fused: all of Adam's parameters in one kernel.
         defaults = dict(

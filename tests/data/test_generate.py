@@ -138,7 +138,7 @@ def test_a_file_of_other_settings_is_never_overwritten(tmp_path):
         (dict(samples=0), "`samples` must be at least 1, got 0"),
         (dict(workers=0), "`workers` must be at least 1"),
         (dict(seed=-1), "`seed` must be at least 0"),
-        (dict(scale="huge"), "`scale` must be one of smoke, got 'huge'"),
+        (dict(scale="huge"), "`scale` must be one of 'smoke', got 'huge'"),
     ],
 )
 def test_bad_arguments_get_one_clear_sentence(arguments, message, tmp_path):

@@ -64,7 +64,7 @@ def test_1024_points_are_read_every_fourth(tmp_path):
     ("arguments", "message"),
     [
         (("alen_cahn",), "Unknown benchmark 'alen_cahn'.*Did you mean 'allen_cahn'"),
-        (("allen_cahn", "huge"), "`scale` must be one of smoke, desk, paper"),
+        (("allen_cahn", "huge"), "`scale` must be one of 'smoke', 'desk', 'paper'"),
         (("diffusion_sorption", "smoke", "paper"), "scheme='paper'"),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_split_is_the_same_after_a_trip_to_disk(tmp_path):
     ("call", "message"),
     [
         (lambda: split(2), "at least 3 samples"),
-        (lambda: split(10, "papre"), "`scheme` must be one of default, paper"),
+        (lambda: split(10, "papre"), "`scheme` must be one of 'default', 'paper'"),
         (lambda: split(10).ids("paper"), "pass scheme='paper'"),
         (lambda: pairs(made(), inputs=("w",)), "`inputs` must be some of h, v, b"),
         (lambda: pairs(made(), n_input=9), "`n_input` must be in 1..3"),

@@ -17,7 +17,7 @@ from sfo.experiments.runner import reproduce
 from sfo.experiments.studies import MAIN_MODELS
 from sfo.experiments.studies.main import ADAM_PROTOCOLS
 from sfo.experiments.study import Cell, Study
-from sfo.experiments.worker import Job, work
+from sfo.experiments.worker import Job, run_job
 from sfo.models.build import installed
 from sfo.training.config import Experiment
 from sfo.training.folder import RunFolder
@@ -102,10 +102,10 @@ def test_results_that_cannot_be_trusted_stop_it_at_once(tmp_path):
 def test_an_analysis_of_a_finished_run_trains_nothing(tmp_path, monkeypatch):
     """Of a finished run the best weights alone are kept: to go on would be to start again."""
     results, experiment = Results(tmp_path), small("sfo")
-    record = work(Job(experiment, (), keep=True), results, quiet)
+    record = run_job(Job(experiment, (), keep=True), results, quiet)
     monkeypatch.setattr("sfo.experiments.run.run", None)
     job = Job(experiment, ("coefficients",), keep=True)
-    assert work(job, results, quiet) == record
+    assert run_job(job, results, quiet) == record
     assert results.analysis("coefficients", experiment) is not None
 
 
@@ -113,11 +113,11 @@ def test_a_run_that_is_trained_again_is_not_finished(tmp_path, monkeypatch):
     """Its weights change on the way: no analysis may take them for those of the Record."""
     results, experiment = Results(tmp_path), small("sfo")
     job = Job(experiment, (), keep=True)
-    work(job, results, quiet)
+    run_job(job, results, quiet)
     (tmp_path / "records" / f"{name(experiment)}.json").unlink()
     monkeypatch.setattr("sfo.experiments.run.run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        work(job, results, quiet)
+        run_job(job, results, quiet)
     assert not (results.run_folder(experiment) / "record.json").exists()
 
 

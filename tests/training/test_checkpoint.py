@@ -363,7 +363,7 @@ def test_what_a_kill_left_is_swept_up_and_nothing_else(tmp_path):
 
 
 def test_a_run_taken_back_to_an_earlier_step(tmp_path):
-    """`latest` follows the run that goes on now; the steps it has undone are kept aside."""
+    """`latest` follows the run that continues now; the steps it has undone are kept aside."""
     for step in (100, 200, 300):
         save({"step": step}, tmp_path, step, keep_last=3)
     with pytest.warns(UserWarning, match="later than step 150") as caught:

@@ -43,7 +43,7 @@ def test_a_logger_that_is_not_installed_is_refused_before_anything(name, tmp_pat
 
 
 def test_an_unknown_logger_names_the_others(tmp_path):
-    with pytest.raises(ValueError, match="must be one of csv, mlflow, tensorboard, wandb, got 'x'"):
+    with pytest.raises(ValueError, match="one of 'csv', 'mlflow', 'tensorboard', 'wandb', got 'x'"):
         fit_with(small(), tmp_path / "run", "x")
 
 

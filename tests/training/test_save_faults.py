@@ -1,4 +1,4 @@
-"""A disk that is full or broken: the run ends with a clear error and goes on once it is mended."""
+"""A full or broken disk: the run ends with a clear error, and continues when it is mended."""
 
 import errno
 import os

@@ -1,7 +1,8 @@
 """Where the runs of a study are done: on this machine, by Slurm, or on a Ray cluster.
 
 An engine takes jobs, each in JSON, and reports events. Any job may be given again: what is done
-is in the Records, and what was begun goes on from its checkpoint. So an engine may lose workers,
+is in the Records, and what was started continues from its checkpoint. So an engine may lose
+workers,
 and be killed itself, at any time.
 """
 

@@ -23,7 +23,7 @@ def perform(
     """Do a job, and give back its event with the files that it has left in the results.
 
     It may be done again, on any machine: what is finished in `folder` is found, what was begun
-    goes on from its checkpoint, and data that are not there are generated, once per folder.
+    continues from its checkpoint, and data that are not there are generated, once per folder.
 
     Args:
         job: What `Job.to_json` wrote.

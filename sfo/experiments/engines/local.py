@@ -23,7 +23,7 @@ Events = queue.Queue[tuple["Worker", dict[str, Any]]]
 
 
 class Worker:
-    """A worker process, and the run that it is at.
+    """A worker process, and its current run.
 
     Args:
         number: The number of the worker, in the name of its log.

@@ -2,7 +2,7 @@
 
 No disk need be shared. A task works in a folder of its node and sends back the bytes of the
 Record; data are generated on each node, once, from the seed. Where the nodes do share that folder,
-a task that is retried goes on from the checkpoint of the one that was lost.
+a task that is retried continues from the checkpoint of the one that was lost.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Slurm through submitit: one array of jobs, each of which goes on where it was preempted."""
+"""Slurm through submitit: one array of jobs, each of which continues where it was preempted."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from sfo.training.signals import Stopped
 MAX_ARRAY_SIZE = 1000
 """Jobs in one array: Slurm's usual limit."""
 DEFAULT_MINUTES = 60
-"""Minutes that a job is given if nothing is said; then it is requeued and goes on."""
+"""Minutes that a job is given if nothing is said; then it is requeued and continues."""
 
 
 class Submission:
@@ -140,7 +140,7 @@ class SlurmEngine:
             return dict(event="died", why=f"its job ended without an answer (log: {log})")
 
     def close(self) -> None:
-        """Cancel what is still queued or at work; the same command goes on from there."""
+        """Cancel what is still queued or running; the same command continues from there."""
         for job in self.jobs.values():
             job.cancel(check=False)
         if self.is_local:

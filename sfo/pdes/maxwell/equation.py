@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sfo.checks import check_choice
 from sfo.grid import Grid
 from sfo.pdes.problem import check_problem
 from sfo.pdes.residual import Frames
@@ -144,7 +145,7 @@ class Maxwell:
                 the result has the cells 1, …, n − 2 along each axis, whose neighbours are all
                 inside.
         """
-        _check_boundary(boundary, ("periodic", "open"))
+        check_choice("boundary", boundary, ("periodic", "open"))
         e, h = state[..., :3, :, :, :], state[..., 3:, :, :, :]
         speed = self.light_speed / self.spacing
         rates = torch.cat(
@@ -191,7 +192,7 @@ class Maxwell:
                 raise ValueError(f"Every source must be inside the box {shape}, got {source}.")
         if not 0 <= 2 * crop < min(shape):
             raise ValueError(f"`crop` must leave some of the {shape} cells, got {crop}.")
-        _check_boundary(boundary, ("periodic", "copy"))
+        check_choice("boundary", boundary, ("periodic", "copy"))
         wrap = boundary == "periodic"
         # n cells that repeat are n + 1 cells whose last plane stands for the first.
         ends = ((0, 0), *[(0, int(wrap))] * 3)
@@ -257,11 +258,6 @@ class Maxwell:
         for start, stop in zip([0, *steps], steps, strict=False):
             advance(state, electric, magnetic, signals[start:stop], boxes, channels, wrap)
             yield state
-
-
-def _check_boundary(boundary: str, known: tuple[str, ...]) -> None:
-    if boundary not in known:
-        raise ValueError(f"`boundary` must be one of {known}, got {boundary!r}.")
 
 
 def _divergence_terms(

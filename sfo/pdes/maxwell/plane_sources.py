@@ -1,13 +1,14 @@
 """The published Maxwell set: random plane sources in a corner of a box, seen in its centre."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sfo.checks import check_choice
 from sfo.grid import Grid
 from sfo.pdes.maxwell.equation import Maxwell, PlaneSource
 
@@ -48,8 +49,7 @@ def random_sources(
     """
     if corner < 3:
         raise ValueError(f"`corner` must be at least 3, to hold a patch of 2 cells, got {corner}.")
-    if period not in get_args(Period):
-        raise ValueError(f"`period` must be one of {get_args(Period)}, got {period!r}.")
+    check_choice("period", period, Period)
     wave_steps = wavelength / equation.light_speed / equation.time_step
     if wave_steps * (1 if period == "fixed" else 1e3) < 1:
         raise ValueError(

@@ -4,13 +4,14 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sfo.checks import check_choice
 from sfo.grid import Grid
 from sfo.pdes.problem import Array, check_problem
 from sfo.pdes.residual import Frames, inside, spans, time_derivative
@@ -84,10 +85,7 @@ class DiffusionSorption:
                 f"`porosity` must be above 0 and at most 1, the pores' share of the volume, "
                 f"got {self.porosity}."
             )
-        if self.outflow not in get_args(Outflow):
-            raise ValueError(
-                f"`outflow` must be one of {', '.join(get_args(Outflow))}, got {self.outflow!r}."
-            )
+        check_choice("outflow", self.outflow, Outflow)
 
     def grid(self, n: int) -> Grid:
         """The centres of n cells."""

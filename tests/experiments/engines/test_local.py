@@ -118,7 +118,7 @@ class Deadly:
 def test_a_run_that_takes_every_worker_along_is_given_up(tmp_path):
     engine = Deadly()
     state = reproduce([study([tiny()])], Results(tmp_path), engine=engine)
-    assert state.failed[name(tiny())].startswith("it fell, 3 times; the same command goes on")
+    assert state.failed[name(tiny())].startswith("it fell, 3 times; the same command continues")
     assert len(engine.begun) == 3
     assert measured(tmp_path) == {}, "it is not noted as a failure of the run"
 
