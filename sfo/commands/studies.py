@@ -137,6 +137,8 @@ def _list_runs(
     runs: Sequence[tuple[str, Experiment, float]], workers: int, console: Console
 ) -> None:
     """What would be done, and how long it would take."""
+    from sfo.experiments.estimate import shared
+
     table = Table("", "benchmark", "model", "seed", "epochs", "expected")
     for kind, experiment, seconds in runs:
         table.add_row(
@@ -149,8 +151,8 @@ def _list_runs(
         )
     total = sum(seconds for _, _, seconds in runs)
     console.print(table)
-    shared = duration(total / workers)
-    console.print(f"{len(runs)} runs, {duration(total)} on one core, {shared} on {workers}.")
+    on_all = duration(shared([seconds for _, _, seconds in runs], workers))
+    console.print(f"{len(runs)} runs, {duration(total)} on one core, {on_all} on {workers}.")
 
 
 def _described(experiment: Experiment) -> str:
