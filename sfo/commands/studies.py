@@ -79,12 +79,12 @@ def reproduce(
     from sfo.training.devices import Devices
 
     chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
-    work = Reproduction.of(chosen, out, workers)
+    taken = Devices.of(accelerator, devices)
+    work = Reproduction.of(chosen, out, workers or taken.count())
     console = plain_console()
     for peer in chosen.missing_models(work.results):
         line = f"{peer} is left out; {install_command('peers')} brings it."
         console.print(line, soft_wrap=True)
-    taken = Devices.of(accelerator, devices)
     if slurm and engine != "slurm":
         raise ValueError("`--slurm` is for --engine slurm; leave it out.")
     if dry_run:
@@ -92,22 +92,21 @@ def reproduce(
             runs = work.open_runs()
         _list_runs(runs, work.workers, console)
         return
+    results = work.results
+    results.check_writable()
     if retry:
-        work.results.forget_failures()
+        results.forget_failures()
+    # Ahead of measurements, which take minutes: an engine that is not there is refused at once.
+    place = None
+    if chosen.studies:
+        options = parse_options(slurm)
+        place = make_engine(
+            engine, results, workers=workers, devices=taken, address=address, options=options
+        )
     for name in chosen.measurements:
         _measure(name, work, console)
-    if chosen.studies:
-        work.results.check_writable()
-        place = make_engine(
-            engine,
-            work.results,
-            workers=workers,
-            devices=taken,
-            address=address,
-            options=parse_options(slurm),
-        )
+    if place is not None:
         _run(work, place, console)
-    results = work.results
     console.print(f"Records: {results}. Report: sfo report {results}", soft_wrap=True)
 
 
