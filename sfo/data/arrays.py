@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from sfo.data.pairs import Pairs, Split, SplitName
 from sfo.data.rows import Rows, array_rows
 from sfo.grid import Grid
+
+SMALLEST, LARGEST = 1e-12, 1e15
+"""Between these must be the largest absolute value of an array."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ class Arrays:
             check_kind(label, array)
             rows.append(array if isinstance(array, Rows) else array_rows(array))
         check_shapes(*rows)
+        if grid is not None and not isinstance(grid, Grid):
+            raise ValueError(f"`grid` must be an sfo.Grid, got {type(grid).__name__}.")
         grid = grid or unit_grid(rows[0].shape[2:])
         if grid.shape != tuple(rows[0].shape[2:]):
             raise ValueError(
@@ -108,11 +114,14 @@ class Arrays:
         """
         digest = hashlib.sha256(f"{tuple(self.a.shape)} {tuple(self.u.shape)}".encode())
         for label, rows in (("a", self.a), ("u", self.u)):
-            first = 0
+            first, peak = 0, 0.0
             for chunk in rows.chunks():
                 check_finite(label, chunk, range(first, first + len(chunk)), self.path)
+                low, high = chunk.aminmax()
+                peak = max(peak, -float(low), float(high))
                 digest.update(chunk.contiguous().numpy().astype("<f4", copy=False).data)
                 first += len(chunk)
+            check_size(label, peak, self.path)
         return digest.hexdigest()
 
     def subsample(self, stride: int) -> "Arrays":
@@ -151,7 +160,7 @@ def split_by_share(n_samples: int, validation: float = 0.1) -> Split:
         >>> len(split.train), len(split.validation), len(split.test)
         (16, 2, 2)
     """
-    if not 0 < validation < 0.5:
+    if not isinstance(validation, (int, float)) or not 0 < validation < 0.5:
         raise ValueError(f"`validation` must be a share between 0 and 0.5, got {validation}.")
     if n_samples < 3:
         raise ValueError(
@@ -180,6 +189,14 @@ def check_kind(label: str, array: Any) -> None:
             f"`{label}` must be a NumPy or torch array (sample, channel, *grid), got "
             f"{type(array).__name__}."
         )
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueError(
+            f"`{label}` must have no masked values, whose numbers mean nothing; leave those "
+            f"samples out, or fill them, as with {label}.filled(0.0)."
+        )
+    if isinstance(array, Tensor) and (array.layout != torch.strided or array.is_meta):
+        what = "on the meta device" if array.is_meta else f"of the layout {array.layout}"
+        raise ValueError(f"`{label}` must be a dense tensor with numbers, got one {what}.")
     # Of torch's types the text, of NumPy's the name, which is the same in any byte order.
     kind = getattr(array.dtype, "name", str(array.dtype)).removeprefix("torch.")
     if "complex" in kind:
@@ -191,6 +208,8 @@ def check_kind(label: str, array: Any) -> None:
             f"`{label}` must be floating point, got {kind}; convert it, as with "
             f"{label}.astype('float32')."
         )
+    if not array.shape:
+        raise ValueError(f"`{label}` must be (sample, channel, *grid), got a single number.")
 
 
 def check_shapes(a: Rows, u: Rows) -> None:
@@ -233,9 +252,33 @@ def check_finite(
     )
 
 
+def check_size(label: str, peak: float, path: Path | None = None) -> None:
+    """Refuse numbers whose squares, and those of small errors, leave the range of float32.
+
+    Errors of such numbers are 0 or NaN, so that nothing is learned.
+
+    Args:
+        label: What the values are called.
+        peak: The largest absolute value in float32.
+        path: The file.
+    """
+    if not SMALLEST <= peak <= LARGEST:
+        where = "" if path is None else f" in {path}"
+        raise ValueError(
+            f"The largest absolute value of `{label}`{where} must be in {SMALLEST:g}..{LARGEST:g}, "
+            f"because errors are squared in float32, got {peak:.3g}; divide `{label}` by its "
+            "typical size."
+        )
+
+
 def _fields_and_times(
     channels: int, names: Sequence[str] | None, times: Sequence[float] | None
 ) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    if times is not None:
+        try:
+            times = [float(t) for t in times]
+        except (TypeError, ValueError):
+            raise ValueError(f"`times` must be numbers, one per frame, got {times!r}.") from None
     frames = len(times) if times is not None else channels // len(names) if names else 1
     fields = len(names) if names else channels // max(1, frames)
     if frames < 1 or fields * frames != channels:
@@ -243,7 +286,7 @@ def _fields_and_times(
             f"`u` must have a channel for each of {fields} fields at each of {frames} times, got "
             f"{channels} channels; give `names`, `times` or both to fit."
         )
-    when = tuple(map(float, times if times is not None else range(frames)))
+    when = tuple(times if times is not None else map(float, range(frames)))
     if not all(map(math.isfinite, when)) or any(s >= t for s, t in pairwise(when)):
         raise ValueError(f"`times` must be finite and increase, got {when}.")
     return tuple(names or _numbered("u", fields)), when
@@ -251,6 +294,8 @@ def _fields_and_times(
 
 def _check_inputs(channels: int, inputs: tuple[str, ...], names: tuple[str, ...]) -> None:
     for label, given in (("inputs", inputs), ("names", names)):
+        if not all(isinstance(n, str) and n and n.isprintable() for n in given):
+            raise ValueError(f"`{label}` must be text that can be printed, got {given!r}.")
         if len(set(given)) != len(given):
             raise ValueError(f"`{label}` must differ from each other, got {given}.")
     moving = sum(name in names for name in inputs)

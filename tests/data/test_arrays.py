@@ -164,3 +164,59 @@ def test_a_split_has_every_sample_once(n, share, sizes):
 def test_too_few_samples_to_split(n, share, sentence):
     with pytest.raises(ValueError, match=sentence):
         split_by_share(n, share)
+
+
+@pytest.mark.parametrize("size", [1e20, 1e30, 1e-15, 1e-20, 1e-42, 1e-50, 0.0])
+@pytest.mark.parametrize("which", ["a", "u"])
+def test_numbers_whose_squares_float32_does_not_hold(which, size):
+    """Their errors were 0, so that a model was "trained" without learning, or NaN."""
+    given = dict(a=A, u=U) | {which: size * {"a": A, "u": U}[which]}
+    with pytest.raises(ValueError, match=rf"largest absolute value of `{which}`.*divide `{which}`"):
+        Arrays.of(**given).check()
+
+
+@pytest.mark.parametrize("size", [1e-11, 1e13])
+def test_numbers_of_usual_sizes_are_taken(size):
+    assert Arrays.of(size * A, size * U).check()
+
+
+def test_masked_values_are_not_taken_for_numbers():
+    masked = np.ma.masked_array(A, mask=A > 1)
+    with pytest.raises(ValueError, match=r"`a` must have no masked values"):
+        Arrays.of(masked, U)
+    assert Arrays.of(masked.filled(0.0), U).check()
+    assert Arrays.of(np.ma.masked_array(A), U).check() == Arrays.of(A, U).check()
+
+
+@pytest.mark.parametrize(
+    ("a", "sentence"),
+    [
+        (torch.empty(7, 2, 6, 5, device="meta"), "got one on the meta device"),
+        (torch.tensor(A).to_sparse(), "got one of the layout torch.sparse_coo"),
+        (np.float64(1.0), "got a single number"),
+    ],
+)
+def test_tensors_without_numbers_in_rows(a, sentence):
+    with pytest.raises(ValueError, match=rf"`a` must be .*{sentence}"):
+        Arrays.of(a, U)
+
+
+@pytest.mark.parametrize(
+    ("meaning", "sentence"),
+    [
+        (dict(names=("\x1b[31m",)), "`names` must be text that can be printed"),
+        (dict(names=("",)), "`names` must be text that can be printed"),
+        (dict(inputs=("a", 1)), "`inputs` must be text that can be printed"),
+        (dict(times=0.5), "`times` must be numbers, one per frame, got 0.5"),
+        (dict(times=("now", "then", "later", "")), "`times` must be numbers, one per frame"),
+        (dict(grid=5), "`grid` must be an sfo.Grid, got int"),
+    ],
+)
+def test_a_meaning_of_the_wrong_kind(meaning, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        Arrays.of(A, U, **meaning)
+
+
+def test_a_share_of_the_wrong_kind():
+    with pytest.raises(ValueError, match=r"share between 0 and 0\.5, got x"):
+        split_by_share(20, "x")  # type: ignore[arg-type]
