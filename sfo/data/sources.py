@@ -109,8 +109,11 @@ def _npz(path: Path, known: dict[str, Any], given: dict[str, Any], periodic: boo
             entries = {key: file[key] for key in ("a", "u", "names", "times") if key in file}
             found = list(file)
     except (OSError, *UNREADABLE) as error:
+        # Of other files numpy says how to read what may execute code.
+        why = f": {error}" if path.suffix == ".npz" else ""
         raise ValueError(
-            f"{path} is neither a .npz file of numbers nor an HDF5 file: {error}"
+            f"{path} is neither a .npz file of numbers nor an HDF5 file{why}; read it otherwise "
+            "and write its arrays with np.savez(path, a=a, u=u)."
         ) from None
     if "a" not in entries or "u" not in entries:
         raise ValueError(
