@@ -228,7 +228,7 @@ def check_shapes(a: Rows, u: Rows) -> None:
         if a.ndim != u.ndim:
             label = "a" if a.ndim < u.ndim else "u"
             way = f"if `{label}` has no channel axis, {label}[:, None] gives it one."
-        elif a.shape[1:-1] == u.shape[1:-1]:
+        elif a.shape[1:-1] == u.shape[1:-1] and min(a.shape[-1], u.shape[-1]) < min(a.shape[1:-1]):
             way = f"of the shapes {shapes}. {CHANNELS_LAST}"
         raise ValueError(f"{grids}{tuple(u.shape[2:])}; {way}")
     if a.shape[-1] == 1:

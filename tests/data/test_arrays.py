@@ -96,6 +96,7 @@ def refused(a, u, **meaning):
     [
         (A, U[:5], r"`a` and `u` must have as many samples, got 7 and 5\."),
         (A, U[:, :, :5], r"on the same grid, got \(6, 5\) and \(5, 5\)"),
+        (A[:, :1, :, 0], U[:, :1, :5, 0], r"got \(6,\) and \(5,\); resample one of them\."),
         (A.astype(int), U, r"`a` must be floating point, got int64; convert it"),
         (A, U.astype(bool), r"`u` must be floating point, got bool"),
         (A + 1j, U, r"`a` must be real, got complex128; pass real and imaginary part as two"),
