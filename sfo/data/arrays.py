@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -90,9 +91,15 @@ class Arrays:
             check_kind(label, array)
             rows.append(array if isinstance(array, Rows) else array_rows(array))
         check_shapes(*rows)
-        if grid is not None and not isinstance(grid, Grid):
-            raise ValueError(f"`grid` must be an sfo.Grid, got {type(grid).__name__}.")
-        grid = grid or unit_grid(rows[0].shape[2:])
+        if grid is None:
+            if names is None and times is None:
+                _warn_of_another_layout(*rows)
+            grid = unit_grid(rows[0].shape[2:])
+        if not isinstance(grid, Grid):
+            raise ValueError(
+                f"`grid` must be a Grid, got {grid!r}; as in sfo.Grid((64,), (0.0,), (1.0,)) for "
+                "64 points on the unit line."
+            )
         if grid.shape != tuple(rows[0].shape[2:]):
             raise ValueError(
                 f"`grid` must have the points of the arrays, {tuple(rows[0].shape[2:])}, got "
@@ -187,7 +194,12 @@ def check_kind(label: str, array: Any) -> None:
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         raise ValueError(
             f"`{label}` must be a NumPy or torch array (sample, channel, *grid), got "
-            f"{type(array).__name__}."
+            f"{type(array).__name__}; "
+            + (
+                f"np.stack({label}) makes one, if all samples have one shape."
+                if isinstance(array, (list, tuple))
+                else "pass inputs and solutions as two arrays, `a` and `u`."
+            )
         )
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise ValueError(
@@ -205,11 +217,14 @@ def check_kind(label: str, array: Any) -> None:
         )
     if "float" not in kind:
         raise ValueError(
-            f"`{label}` must be floating point, got {kind}; convert it, as with "
-            f"{label}.astype('float32')."
+            f"`{label}` must be floating point, got {kind}; convert it, as with {label}."
+            + ("float()." if isinstance(array, Tensor) else "astype('float32').")
         )
     if not array.shape:
         raise ValueError(f"`{label}` must be (sample, channel, *grid), got a single number.")
+
+
+CHANNELS_LAST = "Channels come second: if yours are last, np.moveaxis(a, -1, 1) moves them there."
 
 
 def check_shapes(a: Rows, u: Rows) -> None:
@@ -218,15 +233,44 @@ def check_shapes(a: Rows, u: Rows) -> None:
         if rows.ndim < 3 or 0 in rows.shape:
             raise ValueError(
                 f"`{label}` must be (sample, channel, *grid) with one axis of points or more and "
-                f"none of them empty, got the shape {tuple(rows.shape)}."
+                f"none of them empty, got the shape {tuple(rows.shape)}"
+                + (f"; {label}[:, None] gives it a channel axis." if rows.ndim == 2 else ".")
             )
     if len(a) != len(u):
         raise ValueError(f"`a` and `u` must have as many samples, got {len(a)} and {len(u)}.")
+    shapes = f"{tuple(a.shape)} and {tuple(u.shape)}"
     if a.shape[2:] != u.shape[2:]:
+        grids = f"`a` and `u` must be on the same grid, got {tuple(a.shape[2:])} and "
+        way = "resample one of them."
+        if a.ndim != u.ndim:
+            label = "a" if a.ndim < u.ndim else "u"
+            way = f"if `{label}` has no channel axis, {label}[:, None] gives it one."
+        elif a.shape[1:-1] == u.shape[1:-1] and min(a.shape[-1], u.shape[-1]) < min(a.shape[1:-1]):
+            way = f"of the shapes {shapes}. {CHANNELS_LAST}"
+        raise ValueError(f"{grids}{tuple(u.shape[2:])}; {way}")
+    if a.shape[-1] == 1:
         raise ValueError(
-            "`a` and `u` must be on the same grid, got "
-            f"{tuple(a.shape[2:])} and {tuple(u.shape[2:])}; resample one of them."
+            f"`a` and `u` must have two points or more along the last axis, got {shapes}. "
+            f"{CHANNELS_LAST}"
         )
+
+
+def _warn_of_another_layout(a: Rows, u: Rows) -> None:
+    """Say how shapes were read which most often mean something else."""
+    grid = a.shape[2:]
+    read = (
+        f"`a` and `u`, {tuple(a.shape)} and {tuple(u.shape)}, are read as {a.shape[1]} and "
+        f"{u.shape[1]} channels on {' × '.join(map(str, grid))} points."
+    )
+    silence = "If it is right, `grid`, `names` or `times` say so."
+    # As many channels as there are points, in both: rather an axis of the grid.
+    if a.shape[1] == u.shape[1] >= max(8, min(grid) // 2):
+        warnings.warn(
+            f"{read} If the fields have no channel axis, pass a[:, None] and u[:, None]. {silence}",
+            stacklevel=4,
+        )
+    elif len(grid) > 1 and grid[-1] <= 4 < min(grid[:-1]):
+        warnings.warn(f"{read} {CHANNELS_LAST} {silence}", stacklevel=4)
 
 
 def check_finite(
@@ -282,9 +326,13 @@ def _fields_and_times(
     frames = len(times) if times is not None else channels // len(names) if names else 1
     fields = len(names) if names else channels // max(1, frames)
     if frames < 1 or fields * frames != channels:
+        given = [f"each of {fields} `names`"] * bool(names) + [f"each of {frames} `times`"] * (
+            times is not None
+        )
+        rule = "a channel" if len(given) == 2 else "as many channels"
         raise ValueError(
-            f"`u` must have a channel for each of {fields} fields at each of {frames} times, got "
-            f"{channels} channels; give `names`, `times` or both to fit."
+            f"`u` must have {rule} for {' at '.join(given)}, got {channels} in all; give `names`, "
+            "`times` or both to fit."
         )
     when = tuple(times if times is not None else map(float, range(frames)))
     if not all(map(math.isfinite, when)) or any(s >= t for s, t in pairwise(when)):

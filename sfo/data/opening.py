@@ -143,10 +143,12 @@ def numpy_arrays(path: str | os.PathLike[str], keys: tuple[str, ...] = ()) -> di
             return entries
     # Damaged bytes make NumPy and zipfile raise errors of a dozen kinds.
     except Exception as error:
-        why = str(error).strip().split("\n")[0][:200]
+        why = str(error).strip().split("\n")[0][:200] or type(error).__name__
+        # Of other files numpy says how to read what may execute code.
+        why = f": {why.rstrip('.')}" if path.suffix in (".npy", ".npz") else ""
         raise ValueError(
-            f"{path} is neither a .npy or .npz file of numbers nor an HDF5 file: "
-            f"{why or type(error).__name__}."
+            f"{path} is neither a .npy or .npz file of numbers nor an HDF5 file{why}; read it "
+            "otherwise and write its arrays with np.save or np.savez."
         ) from error
 
 
