@@ -102,7 +102,7 @@ def patient_protocol(patience: float) -> type:
     class PatientProtocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.unread, self.idle = 0, False
+            self.unread, self.idle, self.latest = 0, False, None
             self.watch = self.loop.call_later(patience, self.look)
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -110,9 +110,10 @@ def patient_protocol(patience: float) -> type:
             super().connection_lost(exc)
 
         def look(self) -> None:
-            """Cut off a client that neither asks nor reads since the last look."""
+            """Cut off a client that has neither asked nor read since the last look."""
             unread, idle = self.transport.get_write_buffer_size(), self.conn.their_state is h11.IDLE
-            if (idle and self.idle) or (unread and unread == self.unread):
+            asked, self.latest = self.cycle is not self.latest, self.cycle
+            if (idle and self.idle and not asked) or (unread and unread == self.unread):
                 self.transport.abort()
                 return
             self.unread, self.idle = unread, idle
