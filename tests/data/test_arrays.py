@@ -259,7 +259,7 @@ def test_tensors_without_numbers_in_rows(a, sentence):
         (dict(inputs=("a", 1)), "`inputs` must be text that can be printed"),
         (dict(times=0.5), "`times` must be numbers, one per frame, got 0.5"),
         (dict(times=("now", "then", "later", "")), "`times` must be numbers, one per frame"),
-        (dict(grid=5), "`grid` must be an sfo.Grid, got int"),
+        (dict(grid=5), "`grid` must be a Grid, got 5"),
     ],
 )
 def test_a_meaning_of_the_wrong_kind(meaning, sentence):

@@ -142,6 +142,7 @@ def test_a_drawn_curve_is_solved_and_can_be_shared(open_page):
     drag(page, [(0.1, 0.5), (0.35, 0.9), (0.6, 0.2), (0.9, 0.6)])
     drawn = number(page, "error")
     assert drawn != pytest.approx(before, rel=1e-3)
+    assert "not from drawings" in page.inner_text("#message")
     again = open_page(page.evaluate("location.hash"))
     assert number(again, "error") == pytest.approx(drawn, rel=1e-5)
     page.click("#undo")

@@ -149,7 +149,7 @@ async function refresh(keepSample = false) {
   }
 }
 
-/** A hint where the drawn state lies far from what the model has seen. */
+/** A hint that a drawn state is not what the model has seen, or lies far from it. */
 function outside() {
   if (!isDrawn()) return "";
   const [low, high] = about.ranges[0];
@@ -160,7 +160,7 @@ function outside() {
       return `The state leaves the range of the samples, ${short(low)} to ${short(high)}: the operator has not seen such.`;
     }
   }
-  return "";
+  return "The model has learned from samples, not from drawings: its error may be far from the test error.";
 }
 
 function remember() {
