@@ -102,7 +102,8 @@ def patient_protocol(patience: float) -> type:
     class PatientProtocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.unread, self.idle, self.latest = 0, False, None
+            self.unread, self.idle = 0, False
+            self.latest: Any = None
             self.watch = self.loop.call_later(patience, self.look)
 
         def connection_lost(self, exc: Exception | None) -> None:
