@@ -102,7 +102,8 @@ def protocol_with_timeout(timeout: float) -> type:
     class ProtocolWithTimeout(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.unread, self.idle, self.latest = 0, False, None
+            self.unread, self.idle = 0, False
+            self.latest: Any = None
             self.watch = self.loop.call_later(timeout, self.check_progress)
 
         def connection_lost(self, exc: Exception | None) -> None:
