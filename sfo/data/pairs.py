@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.data.trajectories import Trajectories
+from sfo.files import read_json
 from sfo.grid import Grid
 
 Scheme = Literal["default", "paper", "paper_first", "deduplicated"]
@@ -203,7 +204,7 @@ class Split:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Split":
         """The split that `save` wrote."""
-        entries = json.loads(Path(path).read_text())
+        entries = read_json(Path(path))
         return cls(entries.pop("scheme"), **{k: tuple(v) for k, v in entries.items()})
 
 
