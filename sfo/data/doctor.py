@@ -15,6 +15,7 @@ from scipy.integrate import trapezoid
 
 from sfo.data.hdf5 import AXES, DataFile, DataFileError
 from sfo.data.load import load_file
+from sfo.data.pairs import field_widths
 from sfo.data.published import PUBLISHED
 from sfo.pdes import DiffusionSorption
 from sfo.registry import BENCHMARKS
@@ -75,12 +76,11 @@ def _describe(file: DataFile, report: Report) -> None:
         f"fields {', '.join((*header.names, *header.static_names))}",
     ]
     if known:
-        moving = sum(name in header.names for name in known.inputs)
-        inputs = known.n_input * moving + len(known.inputs) - moving
+        widths = field_widths(known.inputs, header.names, n_input=known.n_input)
         every = "all" if file.stride == 1 else f"every {file.stride}th"
         report.facts.append(
-            f"The loader gives: a of {inputs} channels ({', '.join(known.inputs)}), u of "
-            f"{len(header.names) * len(file.times)}, on {points} points ({every})"
+            f"The loader gives: a of {sum(widths.values())} channels ({', '.join(known.inputs)}), "
+            f"u of {len(header.names) * len(file.times)}, on {points} points ({every})"
         )
     if "misfit" in header.source:
         report.facts.append(

@@ -108,9 +108,8 @@ class Solver(Source):
         ends = f"({fine.lower[0]:g}, {fine.upper[0]:g})".replace("-", "−")
         self.equation = benchmark.equation.replace("(lower, upper)", ends)
         names, inputs = shape.names, shape.inputs
-        moving = max(1, len(inputs) - shape.static)
         # A steady problem, all of whose inputs are static, has one frame like any other.
-        self._n_input = max(1, (shape.in_channels - shape.static) // moving)
+        self._n_input = max(shape.widths.values())
         same = inputs == benchmark.inputs and names == benchmark.names and self._n_input == 1
         self.quick = benchmark.solves_inputs and same
         self.identity = repr((benchmark, scale.n, shape.times, shape.inputs, self._n_input))
@@ -187,8 +186,7 @@ class Stored(Source):
             row, distance = self.nearest(self.inputs(case))
             words = f"stored sample {row}, the nearest one; its input is {distance:.0%} away"
         u = self.arrays.u[row]
-        fields = u.reshape(len(self.shape.names), len(self.shape.times), *u.shape[1:])
-        return Truth(fields, None, words)
+        return Truth(self.shape.by_field(u), None, words)
 
     def nearest(self, inputs: Tensor) -> tuple[int, float]:
         """The stored sample whose input differs least, and by how much, relative to its size."""
