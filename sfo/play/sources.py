@@ -152,13 +152,15 @@ class Solver(Source):
 
     def _simulated(self, seed: int) -> tuple[Tensor, Tensor]:
         """Inputs and solution of a benchmark that makes its inputs as it solves."""
-        whole = self.benchmark.simulate(
+        trajectories = self.benchmark.simulate(
             FIRST_UNSEEN_SEED + seed, [0], replace(self.scale, stored=1)
         )
-        known = [float(t) for t in whole.times]
+        known = [float(t) for t in trajectories.times]
         kept = [int(np.argmin([abs(t - known_t) for known_t in known])) for t in self.shape.times]
-        whole = replace(whole, values=whole.values[:, kept], times=whole.times[kept])
-        made = pairs(whole, inputs=self.shape.inputs, n_input=self._n_input)
+        trajectories = replace(
+            trajectories, values=trajectories.values[:, kept], times=trajectories.times[kept]
+        )
+        made = pairs(trajectories, inputs=self.shape.inputs, n_input=self._n_input)
         return made.a[0], made.trajectory()[0].transpose(0, 1)
 
 

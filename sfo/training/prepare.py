@@ -95,7 +95,7 @@ class DataShape:
 
 
 def load_pairs(
-    experiment: Experiment, split: SplitName, *, arrays: Arrays | None = None, **how: Any
+    experiment: Experiment, split: SplitName, *, arrays: Arrays | None = None, **loading: Any
 ) -> Pairs:
     """The pairs of one split.
 
@@ -103,9 +103,9 @@ def load_pairs(
         experiment: Names the data.
         split: "train", "validation", "test" or "all".
         arrays: Data of the user's own, for an experiment with such; see `check_arrays`.
-        how: Goes to `load_benchmark` (folder, workers, progress, stream).
+        loading: Goes to `load_benchmark` (folder, workers, progress, stream).
     """
-    return load_splits(experiment, [split], arrays=arrays, **how)[0]
+    return load_splits(experiment, [split], arrays=arrays, **loading)[0]
 
 
 def load_splits(
@@ -114,7 +114,7 @@ def load_splits(
     *,
     arrays: Arrays | None = None,
     stream: bool | None = None,
-    **how: Any,
+    **loading: Any,
 ) -> list[Pairs]:
     """The pairs of some splits, from one look at the data; for arguments see `load_pairs`."""
     data = experiment.data
@@ -124,7 +124,7 @@ def load_splits(
             benchmark = BENCHMARKS[data.benchmark]
             inputs = (*benchmark.names, *benchmark.static_names)
             fields = dict(n_input=experiment.train.rollout, inputs=inputs)
-        file = _data_file(experiment, **how)
+        file = _data_file(experiment, **loading)
         loaded = file_splits(file, splits, data.scheme, stream=stream, **fields)
     elif arrays is None:
         raise ValueError(
@@ -151,7 +151,7 @@ def _first_samples(train: Pairs, count: int | None) -> Pairs:
     return train.select(range(count))
 
 
-def _data_file(experiment: Experiment, **how: Any) -> DataFile:
+def _data_file(experiment: Experiment, **loading: Any) -> DataFile:
     """The file of a benchmark's samples: generated, or the one that the experiment names."""
     data = experiment.data
     if data.file is None:
@@ -162,7 +162,7 @@ def _data_file(experiment: Experiment, **how: Any) -> DataFile:
             seed=data.seed,
             stride=data.stride,
             time_stride=data.time_stride,
-            **how,
+            **loading,
             **data.options,
         )
     file = load_file(data.file, data.stride, data.time_stride)
