@@ -25,16 +25,16 @@ import torch
 
 from sfo.play.server import listen, make_server
 from sfo.play.service import Service
-from sfo.play.shown import ListedModel, LoadedModel, benchmark_shape, solver_source
+from sfo.play.shown import ListedModel, LoadedModel, solver_source
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
-from sfo.training.prepare import build
+from sfo.training.prepare import DataShape, build
 
 
 def untrained(benchmark: str) -> ListedModel:
     """The recommended SFO at the desk scale, with the weights of its seed."""
     experiment = Experiment.of(benchmark, preset="recommended", scale="desk")
-    shape = benchmark_shape(experiment)
+    shape = DataShape.of_benchmark(experiment)
 
     def load() -> LoadedModel:
         model = build(experiment, shape).eval()

@@ -52,8 +52,8 @@ def run(out: Path, epochs: int = 20, samples: int = 300, seed: int = 0) -> dict[
     console.print("[bold]Allen–Cahn[/]: u(x, 0) → u(x, t) at 101 times, 256 points")
     with _bar(console) as bar:
         task = bar.add_task(f"generate {samples} samples")
-        how = _follow(bar, task)
-        load_benchmark("allen_cahn", "desk", samples=samples, seed=seed, progress=how)
+        update = _follow(bar, task)
+        load_benchmark("allen_cahn", "desk", samples=samples, seed=seed, progress=update)
     records = {}
     for label, choice in RUNS.items():
         experiment = Experiment.of(
@@ -137,18 +137,21 @@ def protocol_words() -> str:
         >>> protocol_words()[:63]
         'All are trained alike: by Muon in batches of 8 samples, with a '
     """
-    how = TrainConfig(**PROTOCOL)
+    config = TrainConfig(**PROTOCOL)
     optimizers = {"muon": "Muon", "adam": "Adam", "adamw": "AdamW"}
     schedules = {
-        "one_cycle": f"that rises to {how.learning_rate:g} and falls again in one cycle",
-        "step": f"of {how.learning_rate:g} that falls in steps",
-        "constant": f"of {how.learning_rate:g}",
+        "one_cycle": f"that rises to {config.learning_rate:g} and falls again in one cycle",
+        "step": f"of {config.learning_rate:g} that falls in steps",
+        "constant": f"of {config.learning_rate:g}",
     }
-    schedule = schedules.get(how.schedule, f"of {how.learning_rate:g}, schedule {how.schedule}")
-    clipped = "" if how.clip is None else f"; gradients are clipped at {how.clip:g}"
+    schedule = schedules.get(
+        config.schedule,
+        f"of {config.learning_rate:g}, schedule {config.schedule}",
+    )
+    clipped = "" if config.clip is None else f"; gradients are clipped at {config.clip:g}"
     return (
-        f"All are trained alike: by {optimizers.get(how.optimizer, how.optimizer)} in batches of "
-        f"{how.batch_size} samples, with a learning rate {schedule}{clipped}."
+        f"All are trained alike: by {optimizers.get(config.optimizer, config.optimizer)} in "
+        f"batches of {config.batch_size} samples, with a learning rate {schedule}{clipped}."
     )
 
 

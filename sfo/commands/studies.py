@@ -195,9 +195,9 @@ class Display:
             for name, seconds in state.seconds.items():
                 if name not in self.reported:
                     self.reported.add(name)
-                    waiting = len(state.waiting) + len(state.elsewhere)
-                    rest = f"{len(state.step)} at work, {waiting} waiting"
-                    line = f"{name}: done in {duration(seconds)}; {rest}"
+                    waiting = len(state.waiting) + len(state.claimed)
+                    remaining = f"{len(state.step)} at work, {waiting} waiting"
+                    line = f"{name}: done in {duration(seconds)}; {remaining}"
                     self.console.print(line, soft_wrap=True)
         elif time.monotonic() - self.drawn > 0.5 or not state.step:
             self.drawn = time.monotonic()
@@ -208,16 +208,19 @@ class Display:
         """How many runs, and how much time is left: as expected, corrected by what was needed."""
         from sfo.experiments.selection import runs_after_trials
 
-        expected = sum(self.cost(state.begun[name].experiment) for name in state.seconds)
-        pace = sum(state.seconds.values()) / expected if expected else None
+        expected = sum(self.cost(state.started[name].experiment) for name in state.seconds)
+        slowness = sum(state.seconds.values()) / expected if expected else None
         runs = [job.experiment for job in state.waiting]
         runs += runs_after_trials(self.tables, self.results)
         left = sum(map(self.cost, runs))
         for name, (step, steps) in state.step.items():
-            left += self.cost(state.begun[name].experiment) * (1 - step / steps)
-        rest = "" if pace is None else f", about {duration(pace * left / self.workers)} left"
+            left += self.cost(state.started[name].experiment) * (1 - step / steps)
+        remaining = (
+            "" if slowness is None else f", about {duration(slowness * left / self.workers)} left"
+        )
         count = len(runs) + len(state.step)
-        return f"{len(state.seconds)} runs done now, {len(state.step)} at work, {count} to do{rest}"
+        done, running = len(state.seconds), len(state.step)
+        return f"{done} runs done now, {running} at work, {count} to do{remaining}"
 
     def _table(self, study: "Study", cells: "Sequence[Cell]", state: "RunnerState") -> Table:
         from sfo.experiments.study import columns, rows
@@ -251,9 +254,9 @@ class Display:
 
 def duration(seconds: float) -> str:
     """As hours and minutes, or minutes and seconds."""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d}" if hours else f"{minutes}:{rest:02d}"
+    return f"{hours} h {minutes:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 def report(

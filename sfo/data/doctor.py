@@ -16,6 +16,7 @@ from scipy.integrate import trapezoid
 from sfo.data.hdf5 import AXES, DataFile, DataFileError
 from sfo.data.load import load_file
 from sfo.data.opening import damage, open_hdf5
+from sfo.data.pairs import field_widths
 from sfo.data.published import PUBLISHED
 from sfo.pdes import DiffusionSorption
 from sfo.registry import BENCHMARKS
@@ -80,12 +81,11 @@ def _describe(file: DataFile, report: Report) -> None:
         f"fields {', '.join((*header.names, *header.static_names))}",
     ]
     if known:
-        moving = sum(name in header.names for name in known.inputs)
-        inputs = known.n_input * moving + len(known.inputs) - moving
+        widths = field_widths(known.inputs, header.names, n_input=known.n_input)
         every = "all" if file.stride == 1 else f"every {file.stride}th"
         report.facts.append(
-            f"The loader gives: a of {inputs} channels ({', '.join(known.inputs)}), u of "
-            f"{len(header.names) * len(file.times)}, on {points} points ({every})"
+            f"The loader gives: a of {sum(widths.values())} channels ({', '.join(known.inputs)}), "
+            f"u of {len(header.names) * len(file.times)}, on {points} points ({every})"
         )
     if "misfit" in header.source:
         report.facts.append(
@@ -130,12 +130,12 @@ def _check_contents(file: DataFile, opened: h5py.File, report: Report) -> None:
                 report.problems.append(f"`{name}` {wrong}.")
         return
     arrays = {f"grid/{axis}": line for axis, line in lines.items()}
-    trouble: dict[str, list[int]] = defaultdict(list)
+    faults_found: dict[str, list[int]] = defaultdict(list)
     for index, key in enumerate(file.keys):
         for name, line in arrays.items():
             if wrong := _wrong_line(opened[key], name, line):
-                trouble[f"`{name}` {wrong}"].append(index)
-    for what, indices in trouble.items():
+                faults_found[f"`{name}` {wrong}"].append(index)
+    for what, indices in faults_found.items():
         report.problems.append(f"{_samples(indices, len(file))}: {what}.")
 
 
@@ -181,31 +181,31 @@ def _unwritten_rows(dataset: h5py.Dataset) -> list[int]:
 
 
 def _check_samples(file: DataFile, report: Report, progress: Callable[[int, int], None]) -> None:
-    trouble: dict[str, list[int]] = defaultdict(list)
+    faults_found: dict[str, list[int]] = defaultdict(list)
     first_seen: dict[bytes, int] = {}
-    whole = []
+    complete = []
     for index in range(len(file)):
         progress(index, len(file))
         try:
             sample = file.raw(index)
         except DataFileError as error:
-            trouble[_without_path(str(error), file.path, index)].append(index)
+            faults_found[_without_path(str(error), file.path, index)].append(index)
             continue
         fields = [sample.data] if sample.static is None else [sample.data, sample.static]
         faults = list(_faults(file.benchmark, fields))
         for what in faults:
-            trouble[what].append(index)
+            faults_found[what].append(index)
         if first_seen.setdefault(sample.fingerprint(), index) != index:
-            trouble[REPEATS].append(index)
+            faults_found[REPEATS].append(index)
         if not faults:
-            whole.append(index)
+            complete.append(index)
     progress(len(file), len(file))
-    _report_repeats(trouble.pop(REPEATS, []), len(first_seen), file, report)
-    for what, indices in trouble.items():
+    _report_repeats(faults_found.pop(REPEATS, []), len(first_seen), file, report)
+    for what, indices in faults_found.items():
         report.problems.append(f"{_samples(indices, len(file))}: {what}.")
     known = _known(file)
-    if known is not None and whole:
-        _check_solution(known.paper_name, file, whole, report)
+    if known is not None and complete:
+        _check_solution(known.paper_name, file, complete, report)
 
 
 def _faults(benchmark: str, fields: list[np.ndarray]) -> Iterator[str]:
@@ -244,12 +244,12 @@ def _report_repeats(repeated: list[int], differ: int, file: DataFile, report: Re
         report.problems.append(text)
 
 
-def _check_solution(paper_name: str, file: DataFile, whole: list[int], report: Report) -> None:
+def _check_solution(paper_name: str, file: DataFile, complete: list[int], report: Report) -> None:
     """Two of the published files do not solve their equations; those made like them are known."""
     if paper_name == "diffusion_reaction":
-        defect, cause = _stagnation(file, whole), "made in float32"
+        defect, cause = _stagnation(file, complete), "made in float32"
     elif paper_name == "diffusion_sorption":
-        defect, cause = _deviation(file, whole[0]), "made by RK45 at default tolerances"
+        defect, cause = _deviation(file, complete[0]), "made by RK45 at default tolerances"
     else:
         return
     if defect and file.benchmark != paper_name:

@@ -81,8 +81,12 @@ class Pairs:
     @property
     def n_input(self) -> int:
         """Frames of each input field that changes in time; 0 if none does."""
-        widths = field_widths(self.a.shape[1], self.inputs, self.names)
-        return max((widths[name] for name in self.inputs if name in self.names), default=0)
+        return max((self.widths[name] for name in self.inputs if name in self.names), default=0)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Channels of each input field."""
+        return field_widths(self.inputs, self.names, in_channels=self.a.shape[1])
 
     def fields(self, a: Tensor | None = None) -> dict[str, Float[Tensor, "sample frame *grid"]]:
         """The input's fields by name, or those of other inputs with the same channels.
@@ -90,8 +94,7 @@ class Pairs:
         A field that changes in time has `n_input` frames, a static field has one.
         """
         a = self.a[:] if a is None else a
-        widths = field_widths(a.shape[1], self.inputs, self.names)
-        return dict(zip(self.inputs, a.split(list(widths.values()), dim=1), strict=True))
+        return dict(zip(self.inputs, a.split(list(self.widths.values()), dim=1), strict=True))
 
     def trajectory(self, u: Tensor | None = None) -> Float[Tensor, "sample time field *grid"]:
         """`u`, or a prediction of it, as trajectories."""
@@ -101,18 +104,22 @@ class Pairs:
 
 
 def field_widths(
-    in_channels: int, inputs: Sequence[str], names: Sequence[str], n_input: int | None = None
+    inputs: Sequence[str],
+    names: Sequence[str],
+    *,
+    in_channels: int = 0,
+    n_input: int | None = None,
 ) -> dict[str, int]:
     """Channels of each input field: its frames if the solution has the field, else one.
 
     Args:
-        in_channels: Channels of the input.
         inputs: Names of the input's fields.
         names: Names of the solution's fields.
-        n_input: Frames of each field that changes in time; None: as `in_channels` leaves it.
+        in_channels: Channels of the input, which give the number of frames.
+        n_input: Frames of each field that changes in time, if they are known instead.
 
     Example:
-        >>> field_widths(7, ("h", "u", "bed"), ("h", "u"))
+        >>> field_widths(("h", "u", "bed"), ("h", "u"), in_channels=7)
         {'h': 3, 'u': 3, 'bed': 1}
     """
     moving = sum(name in names for name in inputs)

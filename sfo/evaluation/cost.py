@@ -178,10 +178,10 @@ def _product(left: int) -> Callable[..., int]:
 
 def _transform(v: Tensor, axes: list[int], *_: Any, out_val: Tensor, **__: Any) -> int:
     """5 N log₂ N for each transform of N points, the usual figure for the Cooley–Tukey FFT."""
-    whole = v if v.numel() > out_val.numel() else out_val
-    n = prod(whole.shape[axis] for axis in axes)
+    larger = v if v.numel() > out_val.numel() else out_val
+    n = prod(larger.shape[axis] for axis in axes)
     both_complex = v.is_complex() and out_val.is_complex()
-    return round((5 if both_complex else 2.5) * whole.numel() * log2(n)) if n > 1 else 0
+    return round((5 if both_complex else 2.5) * larger.numel() * log2(n)) if n > 1 else 0
 
 
 def training_memory(model: nn.Module, a: Field, u: Field) -> int | None:

@@ -36,17 +36,17 @@ def transfer(experiment: Experiment, model: nn.Module) -> dict[str, Any]:
     n = trained.grid.shape[0]
     sizes = [n // s for s in COARSER if n % s == 0 and n // s >= 4]
     sizes += [n * s for s in FINER if _solved_on(experiment, n * s)]
-    ways = ("rebuild", "restrict") if isinstance(model, SFO) else ("evaluate",)
-    found: dict[str, dict[str, float | None]] = {way: {} for way in ways}
+    methods = ("rebuild", "restrict") if isinstance(model, SFO) else ("evaluate",)
+    found: dict[str, dict[str, float | None]] = {method: {} for method in methods}
     for size in sorted([*sizes, n], reverse=True):
         pairs = trained if size == n else run_pairs(experiment, points=size)
-        for way in ways:
+        for method in methods:
             if isinstance(model, SFO):
-                model.modes.transfer = way  # type: ignore[assignment]
+                model.modes.transfer = method  # type: ignore[assignment]
                 if not _modes_fit(model, pairs.grid.shape):
-                    found[way][str(size)] = None
+                    found[method][str(size)] = None
                     continue
-            found[way][str(size)] = evaluate(model, pairs).percent
+            found[method][str(size)] = evaluate(model, pairs).percent
     return {"trained": n, "percent": found}
 
 

@@ -106,7 +106,7 @@ def _timed(step: Callable[[], None]) -> float:
 
 def training_step(experiment: Experiment) -> Callable[[], None]:
     """A step of an experiment's model on random numbers of its data's shape, without physics."""
-    shape = data_shape(experiment)
+    shape = DataShape.of_benchmark(experiment)
     model = build(experiment, shape)
     chosen = optimizer(model, experiment.train)
     batch = experiment.train.batch_size
@@ -119,16 +119,3 @@ def training_step(experiment: Experiment) -> Callable[[], None]:
         chosen.step()
 
     return step
-
-
-def data_shape(experiment: Experiment) -> DataShape:
-    """The shape of the data that there will be."""
-    data = experiment.data
-    kind = BENCHMARKS[data.benchmark].with_options(**data.options)
-    scale = kind.scale(data.scale)
-    grid, times = kind.stored(scale)
-    times = times[:: data.time_stride]
-    channels = len(kind.names) * len(times)
-    inputs = sum(kind.n_input if n in kind.names else 1 for n in kind.inputs)
-    grid = grid.subsample(data.stride or scale.stride)
-    return DataShape(inputs, channels, grid, times, kind.names, kind.inputs)

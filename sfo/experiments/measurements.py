@@ -11,7 +11,7 @@ import torch
 from sfo.data.benchmarks import ScaleName
 from sfo.evaluation.cost import count_parameters
 from sfo.experiments.blocks import Table
-from sfo.experiments.estimate import batches, data_shape, training_step
+from sfo.experiments.estimate import batches, training_step
 from sfo.experiments.measurement_tables import parameter_table, runtime_table, unit_table
 from sfo.experiments.record import model_revision
 from sfo.experiments.results import Results
@@ -22,7 +22,7 @@ from sfo.experiments.studies.pareto import pareto_cells
 from sfo.models.build import Preset, installed
 from sfo.registry import Registry
 from sfo.training.config import Experiment
-from sfo.training.prepare import build
+from sfo.training.prepare import DataShape, build
 
 Report = Callable[[str], None]
 """Takes a line on what is being measured."""
@@ -58,7 +58,7 @@ def parameters(scale: ScaleName, report: Report, results: Results) -> dict[str, 
         counts[benchmark] = {}
         for column, (model, preset) in _columns().items():
             experiment = Experiment.of(benchmark, model, preset=preset, scale="paper")
-            shape = data_shape(experiment)
+            shape = DataShape.of_benchmark(experiment)
             with torch.device("meta"):
                 counts[benchmark][column] = count_parameters(build(experiment, shape))
     return {"counts": counts, "models": _models()}

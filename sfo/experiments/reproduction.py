@@ -76,7 +76,7 @@ class Reproduction:
             seeds=self.chosen.seeds,
             workers=self.workers,
             cost=self.cost,
-            only=self.chosen.takes,
+            include=self.chosen.takes,
             progress=progress,
             engine=engine,
         )

@@ -50,26 +50,26 @@ class RunnerState:
     """How far the runner is, as a display shows it.
 
     Args:
-        begun: The runs that were begun now, by name.
+        started: The runs that were started now, by name.
         step: Step and steps of each run at work.
         seconds: That each finished run took.
         failed: Why a run failed, or that its worker did.
         waiting: Runs that are yet to begin; trials may bring more.
-        elsewhere: Runs that other processes have claimed, and the time at which to try again.
+        claimed: Runs that other processes have claimed, and the time at which to try again.
         deaths: How often the worker of a run has died.
     """
 
-    begun: dict[str, Job] = field(default_factory=dict)
+    started: dict[str, Job] = field(default_factory=dict)
     step: dict[str, tuple[int, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     waiting: list[Job] = field(default_factory=list)
-    elsewhere: dict[str, float] = field(default_factory=dict)
+    claimed: dict[str, float] = field(default_factory=dict)
     deaths: Counter[str] = field(default_factory=Counter)
 
 
 ATTEMPTS = 3
-"""Times that a run is begun whose worker dies: it might take every one along."""
+"""Times that a run is started whose worker dies: it might kill every worker."""
 PAUSE = 1.0
 """Seconds after which a run that another process has claimed is tried again."""
 
@@ -82,7 +82,7 @@ def reproduce(
     seeds: int = 1,
     workers: int | None = None,
     cost: Callable[[Experiment], float] | None = None,
-    only: Callable[[Cell], bool] = lambda cell: True,
+    include: Callable[[Cell], bool] = lambda cell: True,
     progress: Callable[[RunnerState], None] = lambda progress: None,
     engine: Engine | None = None,
 ) -> RunnerState:
@@ -95,7 +95,7 @@ def reproduce(
         seeds: Number of runs of each cell.
         workers: Number of worker processes; None: one for each core.
         cost: Expected seconds of a run: of the same seed, the cheap ones come first.
-        only: Whether to take a cell.
+        include: Whether a cell is to be computed.
         progress: Called after every event.
         engine: Where the runs are done; None: in processes of this machine.
     """
@@ -105,7 +105,7 @@ def reproduce(
             f"{len(problems)} of the results in {results} cannot be trusted, the first: "
             f"{problems[0]} Move such files away, then run it again."
         )
-    tables = [(s, [c for c in s.cells(scale, seeds) if only(c)]) for s in studies]
+    tables = [(s, [c for c in s.cells(scale, seeds) if include(c)]) for s in studies]
     results.check_writable()
     state = RunnerState()
     with _terminated_like_ctrl_c():
@@ -113,9 +113,9 @@ def reproduce(
         try:
             while True:
                 jobs = plan(tables, results)
-                _begin_next(jobs, engine, results, state, cost)
+                _submit_next(jobs, engine, results, state, cost)
                 progress(state)
-                if not state.step and not state.waiting and not state.elsewhere:
+                if not state.step and not state.waiting and not state.claimed:
                     return state
                 while not _handle(engine.next_event(PAUSE), state, results):
                     progress(state)
@@ -127,7 +127,7 @@ def reproduce(
             engine.close()
 
 
-def _begin_next(
+def _submit_next(
     jobs: list[Job],
     engine: Engine,
     results: Results,
@@ -137,8 +137,8 @@ def _begin_next(
     """Give the engine as many of the open jobs as it takes, but none that others have claimed."""
     now = time.monotonic()
     open_runs = {name(job.experiment) for job in jobs}
-    state.elsewhere = {n: t for n, t in state.elsewhere.items() if n in open_runs and t > now}
-    busy = {*state.step, *state.failed, *state.elsewhere}
+    state.claimed = {n: t for n, t in state.claimed.items() if n in open_runs and t > now}
+    busy = {*state.step, *state.failed, *state.claimed}
     state.waiting = _sorted([job for job in jobs if name(job.experiment) not in busy], cost)
     free = engine.slots() - len(state.step)
     chosen: list[Job] = []
@@ -147,19 +147,19 @@ def _begin_next(
             break
         state.waiting.remove(job)
         if results.is_claimed(job.experiment):
-            state.elsewhere[name(job.experiment)] = now + PAUSE
+            state.claimed[name(job.experiment)] = now + PAUSE
             continue
         chosen.append(job)
-        state.begun[name(job.experiment)] = job
+        state.started[name(job.experiment)] = job
         state.step[name(job.experiment)] = (0, 1)
     engine.submit(chosen)
 
 
-def _handle(happened: Event | None, state: RunnerState, results: Results) -> bool:
+def _handle(received: Event | None, state: RunnerState, results: Results) -> bool:
     """Note an event; true if there may be something to begin now."""
-    if happened is None:
-        return bool(state.elsewhere)
-    run, event = happened
+    if received is None:
+        return bool(state.claimed)
+    run, event = received
     match event["event"]:
         case "step":
             state.step[run] = (event["step"], event["steps"])
@@ -167,7 +167,7 @@ def _handle(happened: Event | None, state: RunnerState, results: Results) -> boo
         case "done":
             state.seconds[run] = event["seconds"]
         case "taken":
-            state.elsewhere[run] = time.monotonic() + PAUSE
+            state.claimed[run] = time.monotonic() + PAUSE
         case "failed":
             state.failed[run] = event["why"]
         case "stopped" if event.get("full"):

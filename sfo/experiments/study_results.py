@@ -167,8 +167,8 @@ def filled_rows(results: StudyResults, intervals: Mapping[tuple[str, str], Inter
 
 def intervals_of(results: StudyResults) -> dict[tuple[str, str], Interval]:
     """Means and intervals of the cells that have a number."""
-    known = ((place, f.interval()) for place, f in results.cells.items())
-    return {place: interval for place, interval in known if interval is not None}
+    known = ((key, f.interval()) for key, f in results.cells.items())
+    return {key: interval for key, interval in known if interval is not None}
 
 
 def scales(records: Iterable[Record]) -> dict[ScaleName, int]:

@@ -114,10 +114,10 @@ def interpolate(field: Float[Tensor, "channel *grid"], shape: Sequence[int]) -> 
         points = field.shape[axis]
         if points in (1, n):
             continue
-        place = torch.linspace(0, points - 1, n, dtype=torch.float64)
-        below = place.long().clamp(max=max(0, points - 2))
-        share = (place - below).to(field).view(-1, *[1] * (field.ndim - 1 - axis))
+        position = torch.linspace(0, points - 1, n, dtype=torch.float64)
+        below = position.long().clamp(max=max(0, points - 2))
+        weight = (position - below).to(field).view(-1, *[1] * (field.ndim - 1 - axis))
         lower = field.index_select(axis, below.to(field.device))
         above = (below + 1).clamp(max=points - 1).to(field.device)
-        field = torch.lerp(lower, field.index_select(axis, above), share)
+        field = torch.lerp(lower, field.index_select(axis, above), weight)
     return field

@@ -36,7 +36,7 @@ def in_tiles(
         True
     """
     v = fields[0]
-    whole = (
+    is_small = (
         # First, because an export with a dynamic batch must not ask for its size.
         needs_plain_operators(*fields)
         or v.device.type != "cpu"
@@ -44,7 +44,7 @@ def in_tiles(
         or torch.is_grad_enabled()
         or any(is_observed(part) for module in modules for part in module.modules())
     )
-    if whole:
+    if is_small:
         return function(*fields)
     flat = [field.flatten(2) for field in fields]
     points = flat[0].shape[2]

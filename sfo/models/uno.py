@@ -167,8 +167,8 @@ class UNO(Operator):
 
     def operate(self, a: Field) -> Field:
         v0 = pad(self.lift(a), self.padding)
-        whole = v0.shape[2:]
-        half, quarter = [n // 2 for n in whole], [n // 4 for n in whole]
+        full = v0.shape[2:]
+        half, quarter = [n // 2 for n in full], [n // 4 for n in full]
         if min(quarter) < 1:
             raise ValueError(
                 f"The grid must have at least 4 points along each axis, with the padding of "
@@ -177,7 +177,7 @@ class UNO(Operator):
         b1, b2, b3, b4, b5 = self.blocks
         v1 = b1(v0, half)
         v4 = b4(b3(b2(v1, quarter), quarter), half)
-        v5 = b5(torch.cat([v4, v1], dim=1), whole)
+        v5 = b5(torch.cat([v4, v1], dim=1), full)
         v = pad(torch.cat([v5, v0], dim=1), [-n for n in self.padding])
         return self.project(v)
 

@@ -81,8 +81,8 @@ class Darcy:
         for axis, h in enumerate(self.grid(a.shape).spacing):
             first, last = (np.take(np.arange(a.shape[axis]), [i]) for i in (0, -1))
             for end in (first, last):
-                place = tuple(end if i == axis else slice(None) for i in range(a.ndim))
-                diagonal[place] += 2 * a[place] / h**2
+                side = tuple(end if i == axis else slice(None) for i in range(a.ndim))
+                diagonal[side] += 2 * a[side] / h**2
             here, there = (
                 tuple(part if i == axis else slice(None) for i in range(a.ndim))
                 for part in (slice(None, -1), slice(1, None))

@@ -120,8 +120,8 @@ def integrate(
         if watched:
             for _ in range(2 * n_steps - 2):
                 finer = steppers[step / 2](finer, reaction)
-            missed, size = (v.abs().norm() for v in (u_hat[row] - finer, finer))
-            rate = float(missed / size.clamp(min=1e-300)) / (end - start)
+            difference, size = (v.abs().norm() for v in (u_hat[row] - finer, finer))
+            rate = float(difference / size.clamp(min=1e-300)) / (end - start)
         error += rate * (end - start)
         if not error <= tolerance:
             raise StepTooLong(end, step, error)
@@ -148,12 +148,12 @@ class StepTooLong(ArithmeticError):
 
 
 def _least_accurate(
-    whole: ETDRK4, half: ETDRK4, u: Tensor, r: Callable[[Tensor], Tensor]
+    full_step: ETDRK4, half_step: ETDRK4, u: Tensor, r: Callable[[Tensor], Tensor]
 ) -> tuple[slice, Tensor]:
     """The sample of which one step differs most from two of half the length, and these two."""
-    twice = half(half(u, r), r)
-    missed, size = (v.abs().flatten(1).norm(dim=1) for v in (whole(u, r) - twice, twice))
-    sample = int(torch.nan_to_num(missed / size.clamp(min=1e-300), nan=math.inf).argmax())
+    twice = half_step(half_step(u, r), r)
+    difference, size = (v.abs().flatten(1).norm(dim=1) for v in (full_step(u, r) - twice, twice))
+    sample = int(torch.nan_to_num(difference / size.clamp(min=1e-300), nan=math.inf).argmax())
     row = slice(sample, sample + 1)
     return row, twice[row]
 

@@ -50,12 +50,12 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        begun = False
+        started = False
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal begun
+            nonlocal started
             if message["type"] == "http.response.start":
-                begun = True
+                started = True
                 rows = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
                 message = {**message, "headers": [*message.get("headers", []), *rows]}
             await send(message)
@@ -68,7 +68,7 @@ class Guard:
             await self.app(scope, receive, send_with_headers)
         except Exception:
             LOG.exception("%s %s failed", scope["method"], scope["path"])
-            if not begun:
+            if not started:
                 await answer(send_with_headers, 500, "The server failed at this request.")
 
     def refusal(self, scope: Message) -> tuple[int, str] | None:

@@ -117,11 +117,10 @@ class Service:
         shape, source = parts.shape, parts.source
         kinds = self._strides(parts)
         fine = source.fine
-        frames = (shape.in_channels - shape.static) // max(1, len(shape.inputs) - shape.static)
         channels = [
-            f"{field}, frame {frame + 1}" if field in shape.names and frames > 1 else field
-            for field in shape.inputs
-            for frame in range(frames if field in shape.names else 1)
+            f"{field}, frame {frame + 1}" if width > 1 else field
+            for field, width in shape.widths.items()
+            for frame in range(width)
         ]
         return dict(
             name=name,

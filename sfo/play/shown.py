@@ -41,7 +41,7 @@ class LoadedModel:
     def predict(self, a: Tensor) -> Tensor:
         """The solution `(field, time, *grid)` for inputs `(channel, *grid)`."""
         u = predict_inputs(self.model, self.shape, a)
-        return u.reshape(len(self.shape.names), len(self.shape.times), *u.shape[1:])
+        return self.shape.by_field(u)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _pretrained(name: str) -> ListedModel:
     data = experiment.data.benchmark
 
     def load() -> LoadedModel:
-        shape = benchmark_shape(experiment)
+        shape = DataShape.of_benchmark(experiment)
         words = (
             f"Pretrained on {card['train_samples']:,} samples. "
             f"Test error {two_digits(card['test_error_percent'])} %. {speed_text(card)}"
@@ -230,17 +230,3 @@ def _stored(
     assert arrays is not None
     ids = split_by_share(len(arrays), experiment.data.arrays.validation).test
     return Stored(arrays, ids, shape)
-
-
-def benchmark_shape(experiment: Experiment) -> DataShape:
-    """Channels, grid and times of a benchmark's data, without making any."""
-    data = experiment.data
-    benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
-    scale = benchmark.scale(data.scale)
-    grid, times = benchmark.stored(scale)
-    grid = grid.subsample(scale.stride if data.stride is None else data.stride)
-    times = times[:: data.time_stride]
-    moving = sum(name in benchmark.names for name in benchmark.inputs)
-    channels = moving * benchmark.n_input + len(benchmark.inputs) - moving
-    out = len(times) * len(benchmark.names)
-    return DataShape(channels, out, grid, times, benchmark.names, benchmark.inputs)

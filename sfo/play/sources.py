@@ -108,9 +108,8 @@ class Solver(Source):
         ends = f"({fine.lower[0]:g}, {fine.upper[0]:g})".replace("-", "−")
         self.equation = benchmark.equation.replace("(lower, upper)", ends)
         names, inputs = shape.names, shape.inputs
-        moving = max(1, len(inputs) - shape.static)
         # A steady problem, all of whose inputs are static, has one frame like any other.
-        self._n_input = max(1, (shape.in_channels - shape.static) // moving)
+        self._n_input = max(shape.widths.values())
         same = inputs == benchmark.inputs and names == benchmark.names and self._n_input == 1
         self.quick = benchmark.solves_inputs and same
         self._is_warm = False
@@ -174,13 +173,15 @@ class Solver(Source):
 
     def _simulated(self, seed: int) -> tuple[Tensor, Tensor]:
         """Inputs and solution of a benchmark that makes its inputs as it solves."""
-        whole = self.benchmark.simulate(
+        trajectories = self.benchmark.simulate(
             FIRST_UNSEEN_SEED + seed, [0], replace(self.scale, stored=1)
         )
-        known = [float(t) for t in whole.times]
+        known = [float(t) for t in trajectories.times]
         kept = [int(np.argmin([abs(t - known_t) for known_t in known])) for t in self.shape.times]
-        whole = replace(whole, values=whole.values[:, kept], times=whole.times[kept])
-        made = pairs(whole, inputs=self.shape.inputs, n_input=self._n_input)
+        trajectories = replace(
+            trajectories, values=trajectories.values[:, kept], times=trajectories.times[kept]
+        )
+        made = pairs(trajectories, inputs=self.shape.inputs, n_input=self._n_input)
         self._is_warm = True
         return made.a[0], made.trajectory()[0].transpose(0, 1)
 
@@ -209,8 +210,7 @@ class Stored(Source):
             row, distance = self.nearest(self.inputs(case))
             words = f"stored sample {row}, the nearest one; its input is {distance:.0%} away"
         u = self.arrays.u[row]
-        fields = u.reshape(len(self.shape.names), len(self.shape.times), *u.shape[1:])
-        return Truth(fields, None, words)
+        return Truth(self.shape.by_field(u), None, words)
 
     def nearest(self, inputs: Tensor) -> tuple[int, float]:
         """The stored sample whose input differs least, and by how much, relative to its size."""

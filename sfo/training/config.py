@@ -282,14 +282,14 @@ class Experiment(Config):
 
         Without a `preset` it is the paper's settings, or ours for what the paper does not have.
         """
-        where = DataConfig(benchmark=benchmark, scale=scale, **(data or {}))
+        data_config = DataConfig(benchmark=benchmark, scale=scale, **(data or {}))
         if preset is None and model in MODELS:
-            known = has_paper(MODELS[model], where.paper_name)
+            known = has_paper(MODELS[model], data_config.paper_name)
             preset = "paper" if known else "recommended"
-        what = ModelConfig(name=model, preset=preset or "paper", settings=settings or {})
+        model_config = ModelConfig(name=model, preset=preset or "paper", settings=settings or {})
         usual = {**protocol(benchmark, scale), **(PINO_WEIGHTS if model == "pino" else {})}
-        how = TrainConfig(**{**usual, **(train or {})})
-        return cls(data=where, model=what, train=how, seed=seed)
+        train_config = TrainConfig(**{**usual, **(train or {})})
+        return cls(data=data_config, model=model_config, train=train_config, seed=seed)
 
     def to_json(self) -> str:
         """As text that a person can read and edit."""

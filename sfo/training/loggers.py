@@ -146,13 +146,13 @@ class MlflowLogger(Logger):
         store = os.environ.get("MLFLOW_TRACKING_URI") or (folder / "mlflow").absolute().as_uri()
         self._client: Any = MlflowClient(tracking_uri=store)
         found = self._client.get_experiment_by_name("sfo")
-        place = found.experiment_id if found else self._client.create_experiment("sfo")
+        experiment_id = found.experiment_id if found else self._client.create_experiment("sfo")
         tag = _identity(folder)
-        runs = self._client.search_runs([place], f"tags.sfo_run = '{tag}'", max_results=1)
+        runs = self._client.search_runs([experiment_id], f"tags.sfo_run = '{tag}'", max_results=1)
         self._run: Any = (
             runs[0]
             if runs
-            else self._client.create_run(place, tags={"sfo_run": tag}, run_name=folder.name)
+            else self._client.create_run(experiment_id, tags={"sfo_run": tag}, run_name=folder.name)
         )
         if not runs:
             self.log_hyperparams(settings)

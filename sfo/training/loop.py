@@ -229,7 +229,7 @@ class Loop:
             "lower learning rate, or clip gradients."
         )
 
-    def _finish_epoch(self, epoch: int, seconds: float, pace: float) -> bool:
+    def _finish_epoch(self, epoch: int, seconds: float, samples_per_second: float) -> bool:
         """Validate if it is time to, and write down how it went; whether this epoch is the best."""
         rate = self.optimizer.param_groups[0]["lr"]
         row: dict[str, Any] = dict(
@@ -247,7 +247,7 @@ class Loop:
             self.best = min(self.best, error)
         self.loss_sum = 0.0
         self.history.append(row)
-        timing = dict(epoch=epoch, seconds=seconds, samples_per_second=pace)
+        timing = dict(epoch=epoch, seconds=seconds, samples_per_second=samples_per_second)
 
         def write() -> None:
             self.folder.write_metrics(self.history)
@@ -282,7 +282,7 @@ class Loop:
         model.train()
         return float(gather(self.fabric, total).sum()) / len(self.validation)
 
-    def _report(self, epoch: int, loss: float, pace: float, is_last: bool) -> None:
+    def _report(self, epoch: int, loss: float, samples_per_second: float, is_last: bool) -> None:
         if self.progress is None or not self.fabric.is_global_zero:
             return
         validated = [row["validation"] for row in self.history if row["validation"] is not None]
@@ -295,8 +295,8 @@ class Loop:
                 steps=self.steps,
                 loss=loss,
                 validation=validated[-1] if validated else None,
-                samples_per_second=pace,
-                seconds_left=left / pace,
+                samples_per_second=samples_per_second,
+                seconds_left=left / samples_per_second,
                 ends_epoch=is_last,
             )
         )

@@ -47,11 +47,11 @@ def own_experiment(
             'gets one by @sfo.MODELS.register("mine").'
         )
     data = ArraysConfig.of(arrays, validation)
-    what = ModelConfig(name=model, preset=preset, settings=settings or {})
+    model_config = ModelConfig(name=model, preset=preset, settings=settings or {})
     usual = own_protocol(arrays, data, recommended=model == "sfo" and preset == "recommended")
-    where = DataConfig(benchmark=arrays.name, arrays=data)
-    how = TrainConfig(**{**usual, **(train or {})})
-    return Experiment(data=where, model=what, train=how, seed=seed)
+    data_config = DataConfig(benchmark=arrays.name, arrays=data)
+    train_config = TrainConfig(**{**usual, **(train or {})})
+    return Experiment(data=data_config, model=model_config, train=train_config, seed=seed)
 
 
 def own_protocol(arrays: Arrays, data: ArraysConfig, *, recommended: bool) -> dict[str, Any]:
@@ -69,15 +69,15 @@ def own_protocol(arrays: Arrays, data: ArraysConfig, *, recommended: bool) -> di
     """
     n_train = len(split_by_share(len(arrays), data.validation).train)
     largest = max(1, POINTS // prod(arrays.grid.shape))
-    how: dict[str, Any] = dict(schedule="one_cycle", clip=1.0)
+    train_config: dict[str, Any] = dict(schedule="one_cycle", clip=1.0)
     if recommended:
         batch = max(1, min(4 // 2 ** (arrays.grid.n_dim - 1), n_train // 50))
-        how |= dict(optimizer="muon", learning_rate=1e-2)
+        train_config |= dict(optimizer="muon", learning_rate=1e-2)
     else:
         batch = max(1, min(32, largest, n_train // 20))
-        how["learning_rate"] = round(1e-3 * min(1.0, math.sqrt(batch / 8)), 5)
+        train_config["learning_rate"] = round(1e-3 * min(1.0, math.sqrt(batch / 8)), 5)
     steps = math.ceil(n_train / batch)
-    return how | dict(
+    return train_config | dict(
         epochs=max(10, min(500, math.ceil(STEPS / steps))),
         batch_size=batch,
         normaliser="standard" if needs_normaliser(arrays, data.validation) else None,

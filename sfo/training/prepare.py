@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from sfo.data.arrays import Arrays, split_by_share
@@ -48,10 +49,32 @@ class DataShape:
         channels = pairs.a.shape[1], pairs.u.shape[1]
         return cls(*channels, pairs.grid, pairs.times, pairs.names, pairs.inputs)
 
+    @classmethod
+    def of_benchmark(cls, experiment: Experiment) -> "DataShape":
+        """The shape that an experiment's data will have, without making any."""
+        data = experiment.data
+        benchmark = BENCHMARKS[data.benchmark].with_options(**data.options)
+        scale = benchmark.scale(data.scale)
+        grid, times = benchmark.stored(scale)
+        times = times[:: data.time_stride]
+        inputs, names = benchmark.inputs, benchmark.names
+        channels = sum(field_widths(inputs, names, n_input=benchmark.n_input).values())
+        grid = grid.subsample(data.stride or scale.stride)
+        return cls(channels, len(names) * len(times), grid, times, names, inputs)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Channels of each input field: its frames, or one if it does not change in time."""
+        return field_widths(self.inputs, self.names, in_channels=self.in_channels)
+
     @property
     def static(self) -> int:
         """Input fields that do not change in time."""
         return sum(name not in self.names for name in self.inputs)
+
+    def by_field(self, u: Tensor) -> Float[Tensor, "field time *grid"]:
+        """The channels of one solution as fields and their times."""
+        return u.reshape(len(self.names), len(self.times), *u.shape[1:])
 
     def carried(self, n_input: int | None = None) -> list[int | None]:
         """For each solution field the input channel that holds its last known frame, if any.
@@ -59,7 +82,9 @@ class DataShape:
         Args:
             n_input: Frames of each field in the input; None: as the data have them.
         """
-        widths = field_widths(self.in_channels, self.inputs, self.names, n_input)
+        widths = self.widths
+        if n_input is not None:
+            widths = field_widths(self.inputs, self.names, n_input=n_input)
         last = dict(zip(widths, accumulate(widths.values()), strict=True))
         ends = {name: channel - 1 for name, channel in last.items()}
         return [ends.get(name) for name in self.names]
@@ -76,7 +101,7 @@ class DataShape:
 
 
 def load_pairs(
-    experiment: Experiment, split: SplitName, *, arrays: Arrays | None = None, **how: Any
+    experiment: Experiment, split: SplitName, *, arrays: Arrays | None = None, **loading: Any
 ) -> Pairs:
     """The pairs of one split.
 
@@ -84,9 +109,9 @@ def load_pairs(
         experiment: Names the data.
         split: "train", "validation", "test" or "all".
         arrays: Data of the user's own, for an experiment with such; see `check_arrays`.
-        how: Goes to `load_benchmark` (folder, workers, progress, stream).
+        loading: Goes to `load_benchmark` (folder, workers, progress, stream).
     """
-    return load_splits(experiment, [split], arrays=arrays, **how)[0]
+    return load_splits(experiment, [split], arrays=arrays, **loading)[0]
 
 
 def load_splits(
@@ -95,7 +120,7 @@ def load_splits(
     *,
     arrays: Arrays | None = None,
     stream: bool | None = None,
-    **how: Any,
+    **loading: Any,
 ) -> list[Pairs]:
     """The pairs of some splits, from one look at the data; for arguments see `load_pairs`."""
     data = experiment.data
@@ -105,7 +130,7 @@ def load_splits(
             benchmark = BENCHMARKS[data.benchmark]
             inputs = (*benchmark.names, *benchmark.static_names)
             fields = dict(n_input=experiment.train.rollout, inputs=inputs)
-        file = _data_file(experiment, **how)
+        file = _data_file(experiment, **loading)
         loaded = file_splits(file, splits, data.scheme, stream=stream, **fields)
     elif arrays is None:
         raise ValueError(
@@ -132,7 +157,7 @@ def _first_samples(train: Pairs, count: int | None) -> Pairs:
     return train.select(range(count))
 
 
-def _data_file(experiment: Experiment, **how: Any) -> DataFile:
+def _data_file(experiment: Experiment, **loading: Any) -> DataFile:
     """The file of a benchmark's samples: generated, or the one that the experiment names."""
     data = experiment.data
     if data.file is None:
@@ -143,7 +168,7 @@ def _data_file(experiment: Experiment, **how: Any) -> DataFile:
             seed=data.seed,
             stride=data.stride,
             time_stride=data.time_stride,
-            **how,
+            **loading,
             **data.options,
         )
     file = load_file(data.file, data.stride, data.time_stride)
@@ -310,7 +335,7 @@ def _skip_units(guess: FirstGuess, train: Pairs) -> Tensor | None:
 
     1 within a field, else the ratio of deviations, so that training is the same in all units.
     """
-    widths = field_widths(train.a.shape[1], train.inputs, train.names)
+    widths = train.widths
     sources = [name for name, width in widths.items() for _ in range(width)]
     targets = [name for name in train.names for _ in train.times]
     rows, columns = guess.weight.shape  # Of the first component, which stands for all.
@@ -335,7 +360,7 @@ FieldsOf = list[tuple[Tensor | Moments, int]]
 
 def _fields(train: Pairs, rollout: int | None) -> tuple[FieldsOf, FieldsOf]:
     """The values of each input and solution field, or moments, and the channels they take."""
-    widths = list(field_widths(train.a.shape[1], train.inputs, train.names).values())
+    widths = list(train.widths.values())
     a = dict(zip(train.inputs, _by_field(train.a, widths), strict=True))
     u = dict(zip(train.names, _by_field(train.u, [train.n_times] * len(train.names)), strict=True))
     if rollout is None:

@@ -6,13 +6,12 @@ from resource import RUSAGE_SELF, getrusage
 import pytest
 import torch
 
-from sfo.experiments.estimate import data_shape
 from sfo.experiments.run import run
 from sfo.models.build import build_model
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Experiment
 from sfo.training.loss import relative_l2
-from sfo.training.prepare import build
+from sfo.training.prepare import DataShape, build
 
 SMALL = {
     "deeponet": dict(harmonics=8, n_functions=32, hidden_channels=32, branch_layers=1),
@@ -90,7 +89,7 @@ def test_takes_a_step_on_every_benchmark(name, benchmark):
     experiment = Experiment.of(
         benchmark, name, scale="smoke", preset="default", settings=SMALL[name], train=train
     )
-    shape = data_shape(experiment)
+    shape = DataShape.of_benchmark(experiment)
     model = build(experiment, shape)
     torch.manual_seed(0)
     a = torch.randn(2, shape.in_channels, *shape.grid.shape)
@@ -155,7 +154,7 @@ def test_an_oversized_model_is_refused_before_it_is_allocated(name):
     )
     before = getrusage(RUSAGE_SELF).ru_maxrss
     with pytest.raises(ValueError, match=f"The model {name} does not fit into memory .* TB, and"):
-        build(experiment, data_shape(experiment))
+        build(experiment, DataShape.of_benchmark(experiment))
     assert getrusage(RUSAGE_SELF).ru_maxrss - before < 100 * 1024
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import sfo
 from sfo.play.service import Service
-from sfo.play.shown import ListedModel, LoadedModel, benchmark_shape, find_models, solver_source
+from sfo.play.shown import ListedModel, LoadedModel, find_models, solver_source
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
-from sfo.training.prepare import build
+from sfo.training.prepare import DataShape, build
 
 SETTINGS = dict(hidden_channels=8, n_modes=6, n_layers=2)
 MODELS = {
@@ -27,7 +27,7 @@ def untrained(name):
     experiment = Experiment.of(
         benchmark, model, scale="smoke", preset="recommended", settings=settings
     )
-    shape = benchmark_shape(experiment)
+    shape = DataShape.of_benchmark(experiment)
     source = solver_source(experiment, shape)
 
     def load():

@@ -12,10 +12,11 @@ from sfo.play import sources
 from sfo.play.cases import Case, refine
 from sfo.play.kernels import mode_sizes
 from sfo.play.service import ResultCache, Service, UnknownModel
-from sfo.play.shown import benchmark_shape, find_models, solver_source
+from sfo.play.shown import find_models, solver_source
 from sfo.play.sources import FIRST_UNSEEN_SEED
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
+from sfo.training.prepare import DataShape
 
 
 def test_the_truth_is_the_benchmarks_own_sample(service):
@@ -229,7 +230,7 @@ def test_a_file_that_is_not_the_runs_is_refused_at_once(own_run, tmp_path):
 def test_every_benchmark_has_states_for_its_model(name):
     """Darcy, whose input is static, was taken for one with no frame at all and not shown."""
     experiment = Experiment.of(name, preset="recommended", scale="smoke")
-    shape = benchmark_shape(experiment)
+    shape = DataShape.of_benchmark(experiment)
     source = solver_source(experiment, shape)
     assert source.kind == "solver"
     assert source.sample(0).shape == (shape.in_channels, *source.fine.shape)
@@ -239,7 +240,7 @@ def test_every_benchmark_has_states_for_its_model(name):
 def test_a_drawn_permeability_is_solved():
     """The whole way of a steady problem: what is drawn is what Darcy's solver gets."""
     experiment = Experiment.of("darcy", preset="recommended", scale="smoke")
-    shape = benchmark_shape(experiment)
+    shape = DataShape.of_benchmark(experiment)
     source = solver_source(experiment, shape)
     drawn = np.full((1, *shape.grid.shape), 5.0, np.float32)
     pressure = source.truth(Case(drawn=drawn)).values

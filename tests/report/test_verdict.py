@@ -4,7 +4,7 @@ import pytest
 from synthetic import fill
 
 from sfo.experiments.studies import STUDIES
-from sfo.experiments.studies.verdict import paired_table, place_table, sentences
+from sfo.experiments.studies.verdict import paired_table, rank_table, sentences
 from sfo.experiments.study_results import study_results
 
 OTHERS = ("svd_no", "fno", "deeponet")
@@ -38,7 +38,7 @@ def test_wins_and_losses_with_their_factors(main):
 
 
 def test_places_beside_the_papers(main):
-    rows = {row.title: row.entries for row in place_table(main).rows}
+    rows = {row.title: row.entries for row in rank_table(main).rows}
     ours, recommended, best, order = rows["1D Allen–Cahn"]
     assert ours.text == "3 of 4 (1.50×)"
     assert ours.published == f"1 of 9 ({0.05 / 0.07:.2f}×)"

@@ -8,7 +8,6 @@ import torch
 import sfo.data.rows
 from sfo.data.pairs import Pairs
 from sfo.data.rows import array_rows
-from sfo.experiments.estimate import data_shape
 from sfo.grid import Grid
 from sfo.training.config import Experiment
 from sfo.training.first_guess import first_guess
@@ -84,7 +83,7 @@ def test_a_new_model_answers_with_the_guess(normaliser):
     experiment = Experiment.of(
         "diffusion_sorption", preset="recommended", scale="smoke", train=dict(normaliser=normaliser)
     )
-    shape = data_shape(experiment)
+    shape = DataShape.of_benchmark(experiment)
     front = torch.rand(shape.out_channels, *shape.grid.shape)
     a = torch.randn(20, 1, 1).expand(-1, -1, *shape.grid.shape)
     u = front + 0.1 * a + 0.01 * torch.randn(20, *front.shape)

@@ -276,10 +276,10 @@ def test_weights_may_be_complex():
 
 def test_what_a_model_is_told_of_the_frames_that_it_knows():
     """Shallow Water: h is in channel 0, u and v in none; Maxwell: the last of two frames each."""
-    from sfo.experiments.estimate import data_shape
+    from sfo.training.prepare import DataShape
 
     carried = [
-        data_shape(Experiment.of(name, scale="smoke")).carried()
+        DataShape.of_benchmark(Experiment.of(name, scale="smoke")).carried()
         for name in ("allen_cahn", "shallow_water", "maxwell")
     ]
     assert carried == [[0], [0, None, None], [1, 3, 5, 7, 9, 11]]

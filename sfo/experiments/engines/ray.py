@@ -50,8 +50,8 @@ def run_remotely(job: str, **options: Any) -> bytes:
     answer = perform(job, str(results), wait=-1, **options)
     experiment = Job.from_json(job).experiment
     with suppress(AlreadyClaimed), results.claimed(experiment):
-        for place in results.files(experiment):
-            (results.folder / place).unlink(missing_ok=True)
+        for path in results.files(experiment):
+            (results.folder / path).unlink(missing_ok=True)
         shutil.rmtree(results.run_folder(experiment), ignore_errors=True)
     return answer
 

@@ -56,9 +56,9 @@ TRANSFERS = {
 }
 
 
-def transfer_curve(cell: CellResults, way: str) -> dict[int, Interval]:
+def transfer_curve(cell: CellResults, method: str) -> dict[int, Interval]:
     """Errors on other grids in percent, by the number of points along the first axis."""
-    tables = [analysis.values["percent"].get(way, {}) for analysis in cell.analyses]
+    tables = [analysis.values["percent"].get(method, {}) for analysis in cell.analyses]
     sizes = sorted({int(size) for table in tables for size in table})
     curve = {}
     for size in sizes:
@@ -88,15 +88,15 @@ def transfer_table(results: StudyResults) -> Table:
         if n is None:
             continue
         trained[row] = n
-        for column, way in TRANSFERS:
-            by_size = transfer_curve(results.cells[row, column], way)
-            curves[row, column, way] = {size / n: error for size, error in by_size.items()}
+        for column, method in TRANSFERS:
+            by_size = transfer_curve(results.cells[row, column], method)
+            curves[row, column, method] = {size / n: error for size, error in by_size.items()}
     ratios = sorted({ratio for curve in curves.values() for ratio in curve})
     lines = []
     for row, n in trained.items():
         grid = []
-        for column, way in TRANSFERS:
-            curve, runs = curves[row, column, way], results.cells[row, column].names
+        for column, method in TRANSFERS:
+            curve, runs = curves[row, column, method], results.cells[row, column].names
             grid.append(
                 [
                     Entry(number(curve[r], results.seeds), curve[r].mean, runs=runs)
@@ -135,8 +135,8 @@ def transfer_figure(results: StudyResults) -> "Figure | None":
     figure, axes = panels(rows)
     for row, one in axes.items():
         one.axvline(trained[row] or 0, color=GUIDE, lw=3, label="trained")
-        for k, ((column, way), label) in enumerate(TRANSFERS.items()):
-            curve = transfer_curve(results.cells[row, column], way)
+        for k, ((column, method), label) in enumerate(TRANSFERS.items()):
+            curve = transfer_curve(results.cells[row, column], method)
             if curve:
                 draw_curve(one, curve, label, COLOURS[k])
         one.set(xlabel="points along an axis", ylabel="error, %")

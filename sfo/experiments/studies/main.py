@@ -202,9 +202,9 @@ def cell_seconds(cell: CellResults, measured: Mapping[str, Any] | None) -> float
 
 def summarise_main(results: StudyResults) -> list[Block]:
     """How often SFO is best, its place, and sample by sample against the best other model."""
-    from sfo.experiments.studies.verdict import paired_table, place_table, sentences
+    from sfo.experiments.studies.verdict import paired_table, rank_table, sentences
 
-    tables = [t for t in (place_table(results), paired_table(results)) if t.rows]
+    tables = [t for t in (rank_table(results), paired_table(results)) if t.rows]
     return [Bullets(tuple(sentences(results))), *tables]
 
 

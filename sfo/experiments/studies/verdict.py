@@ -34,10 +34,10 @@ class Standing:
     @property
     def best(self) -> bool:
         """Whether no other is better, as far as the numbers are printed."""
-        return self.place == 1
+        return self.rank == 1
 
     @property
-    def place(self) -> int:
+    def rank(self) -> int:
         """One more than the number of models that are better."""
         better = [
             entry
@@ -106,7 +106,7 @@ def sentences(results: StudyResults) -> list[str]:
     return out
 
 
-def place_table(results: StudyResults) -> Table:
+def rank_table(results: StudyResults) -> Table:
     """SFO's place beside the paper's, and whether the other models come in the same order."""
     by_row = {column: {s.row: s for s in standings(results, column)} for column in SFO_COLUMNS}
     lines = []
@@ -114,9 +114,9 @@ def place_table(results: StudyResults) -> Table:
         theirs = published_standing(row)
         rivals = [by_row[column][row] for column in SFO_COLUMNS if row in by_row[column]]
         entries = [
-            Entry(_place(s), published=_place(theirs) if column == "sfo" else "")
+            Entry(_rank_text(s), published=_rank_text(theirs) if column == "sfo" else "")
             if (s := by_row[column].get(row))
-            else Entry("–", published=_place(theirs) if column == "sfo" else "")
+            else Entry("–", published=_rank_text(theirs) if column == "sfo" else "")
             for column in SFO_COLUMNS
         ]
         best = Entry(
@@ -195,8 +195,8 @@ def _order(ours: Standing, theirs: Standing) -> Entry:
     return Entry(f"{tau:.2f} ({len(common)} models)")
 
 
-def _place(s: Standing) -> str:
-    return f"{s.place} of {1 + len(s.others)} ({s.factor:.2f}×)"
+def _rank_text(s: Standing) -> str:
+    return f"{s.rank} of {1 + len(s.others)} ({s.factor:.2f}×)"
 
 
 def _benchmarks(n: int) -> str:

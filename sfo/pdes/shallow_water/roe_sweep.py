@@ -60,8 +60,8 @@ def split(
     s_3 = leftward_speed(u + c, u_3 + c_3, u_r + c_r)
     for k in range(3):
         leftward[k] = s_1 * waves[0, k] + s_2 * waves[1, k] + s_3 * waves[2, k]
-        whole = (u - c) * waves[0, k] + u * waves[1, k] + (u + c) * waves[2, k]
-        rightward[k] = whole - leftward[k]
+        total = (u - c) * waves[0, k] + u * waves[1, k] + (u + c) * waves[2, k]
+        rightward[k] = total - leftward[k]
 
 
 @njit(cache=True, error_model="numpy")
