@@ -258,5 +258,10 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(128 + signal.SIGPIPE)
         print(f"sfo: {error}", file=sys.stderr)
         sys.exit(2)
+    except MemoryError as error:
+        if debug:
+            raise
+        print(f"sfo: there is not enough memory: {error or 'nothing is free'}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -59,7 +59,7 @@ def check_training_fits(model: nn.Module) -> None:
     if needed > free:
         raise ValueError(
             f"The model does not fit into memory for training: gradients and their means take "
-            f"{_size_text(needed)} or more, and {_size_text(free)} are free; make it smaller."
+            f"{size_text(needed)} or more, and {size_text(free)} are free; make it smaller."
         )
 
 
@@ -88,10 +88,16 @@ def _stop(size: int) -> None:
 def _check_fits(size: int) -> None:
     free = free_memory()
     if size > free:
-        raise MemoryError(f"It takes {_size_text(size)}, and {_size_text(free)} are free.")
+        raise MemoryError(f"It takes {size_text(size)}, and {size_text(free)} are free.")
 
 
-def _size_text(size: float) -> str:
+def size_text(size: float) -> str:
+    """Bytes as GB or TB.
+
+    Example:
+        >>> size_text(2.5e9)
+        '2.5 GB'
+    """
     unit, name = (1e12, "TB") if size >= 1e12 else (1e9, "GB")
     return f"{size / unit:,.1f} {name}"
 

@@ -21,3 +21,13 @@ def title(name: str) -> str:
 def unbroken(text: str) -> str:
     """A title without the soft hyphens at which a narrow column may break it."""
     return text.replace("\u00ad", "")
+
+
+def drawn(text: str) -> str:
+    """A name as matplotlib draws it: its dollars are dollars, not the begin of a formula.
+
+    Example:
+        >>> print(drawn("cost in $, from $1"))
+        cost in \\$, from \\$1
+    """
+    return text.replace("$", r"\$")

@@ -4,6 +4,7 @@ A case is its number: the same number gives the same words. Each runs in a forke
 folder with files of every kind, which must be there unchanged afterwards.
 """
 
+import copy
 import dataclasses
 import hashlib
 import inspect
@@ -236,7 +237,8 @@ def configuration(number: int, text: str) -> str:
         if change < 0.1:
             place.pop(key, None)
         elif change < 0.2:
-            place[rng.choice([f"{key}s", "new", ""])] = rng.choice(JUNK)
+            place[rng.choice([f"{key}s", "new", ""])] = copy.deepcopy(rng.choice(JUNK))
         else:
-            place[key] = rng.choice([j for j in JUNK if j != 10**30 or key != "epochs"])
+            possible = [j for j in JUNK if j != 10**30 or key != "epochs"]
+            place[key] = copy.deepcopy(rng.choice(possible))
     return json.dumps(entries).replace("1e-300", rng.choice(["1e-300", "NaN", "Infinity", "1e400"]))

@@ -144,9 +144,9 @@ def test_damaged_archives_of_inputs(tmp_path, capsys):
         at = archive.getinfo("a.npy").header_offset + 250
     (tmp_path / "changed.npz").write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
     for name in ("cut.npz", "changed.npz"):
-        with pytest.raises(ValueError, match=f"{name} is not a .npy file of numbers"):
+        with pytest.raises(ValueError, match=f"{name} is neither a .npy or .npz file"):
             load_inputs(tmp_path / name)
-        with pytest.raises(ValueError, match=f"{name} is neither a .npz file"):
+        with pytest.raises(ValueError, match=f"{name} is neither a .npy or .npz file"):
             open_data(tmp_path / name)
 
 

@@ -56,9 +56,9 @@ def reproduce(
     $ sfo report results/desk
 
     Args:
-        study: Names of studies: main, main-adam, pareto, data, fixed, params, runtime, seconds,
-            basis, glu, index, rank, width, tune, coefficients, subsample, zero-shot, boundary,
-            design, those of plugins, or all.
+        study: Names of studies: main, main-adam, pareto, start, data, fixed, params, runtime,
+            seconds, basis, glu, index, rank, width, tune, coefficients, subsample, zero-shot,
+            boundary, design, those of plugins, or all.
         scale: Size of the data and length of the training.
         out: Folder for the Records; if left out, results/SCALE.
         seeds: Number of runs of each cell. One seed for every cell comes first, then the others.
@@ -79,12 +79,12 @@ def reproduce(
     from sfo.training.devices import Devices
 
     chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
-    work = Reproduction.of(chosen, out, workers)
+    taken = Devices.of(accelerator, devices)
+    work = Reproduction.of(chosen, out, workers or taken.count())
     console = plain_console()
     for peer in chosen.missing_models(work.results):
         line = f"{peer} is left out; {install_command('peers')} brings it."
         console.print(line, soft_wrap=True)
-    taken = Devices.of(accelerator, devices)
     if slurm and engine != "slurm":
         raise ValueError("`--slurm` is for --engine slurm; leave it out.")
     if dry_run:
@@ -92,22 +92,21 @@ def reproduce(
             runs = work.open_runs()
         _list_runs(runs, work.workers, console)
         return
+    results = work.results
+    results.check_writable()
     if retry:
-        work.results.forget_failures()
+        results.forget_failures()
+    # Ahead of measurements, which take minutes: an engine that is not there is refused at once.
+    place = None
+    if chosen.studies:
+        options = parse_options(slurm)
+        place = make_engine(
+            engine, results, workers=workers, devices=taken, address=address, options=options
+        )
     for name in chosen.measurements:
         _measure(name, work, console)
-    if chosen.studies:
-        work.results.check_writable()
-        place = make_engine(
-            engine,
-            work.results,
-            workers=workers,
-            devices=taken,
-            address=address,
-            options=parse_options(slurm),
-        )
+    if place is not None:
         _run(work, place, console)
-    results = work.results
     console.print(f"Records: {results}. Report: sfo report {results}", soft_wrap=True)
 
 
@@ -137,6 +136,8 @@ def _list_runs(
     runs: Sequence[tuple[str, Experiment, float]], workers: int, console: Console
 ) -> None:
     """What would be done, and how long it would take."""
+    from sfo.experiments.estimate import shared
+
     table = Table("", "benchmark", "model", "seed", "epochs", "expected")
     for kind, experiment, seconds in runs:
         table.add_row(
@@ -149,8 +150,8 @@ def _list_runs(
         )
     total = sum(seconds for _, _, seconds in runs)
     console.print(table)
-    shared = duration(total / workers)
-    console.print(f"{len(runs)} runs, {duration(total)} on one core, {shared} on {workers}.")
+    on_all = duration(shared([seconds for _, _, seconds in runs], workers))
+    console.print(f"{len(runs)} runs, {duration(total)} on one core, {on_all} on {workers}.")
 
 
 def _described(experiment: Experiment) -> str:

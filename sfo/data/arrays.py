@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -9,11 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from sfo.data.pairs import Pairs, Split, SplitName
 from sfo.data.rows import Rows, array_rows
 from sfo.grid import Grid
+
+SMALLEST, LARGEST = 1e-12, 1e15
+"""Between these must be the largest absolute value of an array."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,15 @@ class Arrays:
             check_kind(label, array)
             rows.append(array if isinstance(array, Rows) else array_rows(array))
         check_shapes(*rows)
-        grid = grid or unit_grid(rows[0].shape[2:])
+        if grid is None:
+            if names is None and times is None:
+                _warn_of_another_layout(*rows)
+            grid = unit_grid(rows[0].shape[2:])
+        if not isinstance(grid, Grid):
+            raise ValueError(
+                f"`grid` must be a Grid, got {grid!r}; as in sfo.Grid((64,), (0.0,), (1.0,)) for "
+                "64 points on the unit line."
+            )
         if grid.shape != tuple(rows[0].shape[2:]):
             raise ValueError(
                 f"`grid` must have the points of the arrays, {tuple(rows[0].shape[2:])}, got "
@@ -108,11 +121,14 @@ class Arrays:
         """
         digest = hashlib.sha256(f"{tuple(self.a.shape)} {tuple(self.u.shape)}".encode())
         for label, rows in (("a", self.a), ("u", self.u)):
-            first = 0
+            first, peak = 0, 0.0
             for chunk in rows.chunks():
                 check_finite(label, chunk, range(first, first + len(chunk)), self.path)
+                low, high = chunk.aminmax()
+                peak = max(peak, -float(low), float(high))
                 digest.update(chunk.contiguous().numpy().astype("<f4", copy=False).data)
                 first += len(chunk)
+            check_size(label, peak, self.path)
         return digest.hexdigest()
 
     def subsample(self, stride: int) -> "Arrays":
@@ -151,7 +167,7 @@ def split_by_share(n_samples: int, validation: float = 0.1) -> Split:
         >>> len(split.train), len(split.validation), len(split.test)
         (16, 2, 2)
     """
-    if not 0 < validation < 0.5:
+    if not isinstance(validation, (int, float)) or not 0 < validation < 0.5:
         raise ValueError(f"`validation` must be a share between 0 and 0.5, got {validation}.")
     if n_samples < 3:
         raise ValueError(
@@ -178,8 +194,21 @@ def check_kind(label: str, array: Any) -> None:
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         raise ValueError(
             f"`{label}` must be a NumPy or torch array (sample, channel, *grid), got "
-            f"{type(array).__name__}."
+            f"{type(array).__name__}; "
+            + (
+                f"np.stack({label}) makes one, if all samples have one shape."
+                if isinstance(array, (list, tuple))
+                else "pass inputs and solutions as two arrays, `a` and `u`."
+            )
         )
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueError(
+            f"`{label}` must have no masked values, whose numbers mean nothing; leave those "
+            f"samples out, or fill them, as with {label}.filled(0.0)."
+        )
+    if isinstance(array, Tensor) and (array.layout != torch.strided or array.is_meta):
+        what = "on the meta device" if array.is_meta else f"of the layout {array.layout}"
+        raise ValueError(f"`{label}` must be a dense tensor with numbers, got one {what}.")
     # Of torch's types the text, of NumPy's the name, which is the same in any byte order.
     kind = getattr(array.dtype, "name", str(array.dtype)).removeprefix("torch.")
     if "complex" in kind:
@@ -188,9 +217,14 @@ def check_kind(label: str, array: Any) -> None:
         )
     if "float" not in kind:
         raise ValueError(
-            f"`{label}` must be floating point, got {kind}; convert it, as with "
-            f"{label}.astype('float32')."
+            f"`{label}` must be floating point, got {kind}; convert it, as with {label}."
+            + ("float()." if isinstance(array, Tensor) else "astype('float32').")
         )
+    if not array.shape:
+        raise ValueError(f"`{label}` must be (sample, channel, *grid), got a single number.")
+
+
+CHANNELS_LAST = "Channels come second: if yours are last, np.moveaxis(a, -1, 1) moves them there."
 
 
 def check_shapes(a: Rows, u: Rows) -> None:
@@ -199,15 +233,44 @@ def check_shapes(a: Rows, u: Rows) -> None:
         if rows.ndim < 3 or 0 in rows.shape:
             raise ValueError(
                 f"`{label}` must be (sample, channel, *grid) with one axis of points or more and "
-                f"none of them empty, got the shape {tuple(rows.shape)}."
+                f"none of them empty, got the shape {tuple(rows.shape)}"
+                + (f"; {label}[:, None] gives it a channel axis." if rows.ndim == 2 else ".")
             )
     if len(a) != len(u):
         raise ValueError(f"`a` and `u` must have as many samples, got {len(a)} and {len(u)}.")
+    shapes = f"{tuple(a.shape)} and {tuple(u.shape)}"
     if a.shape[2:] != u.shape[2:]:
+        grids = f"`a` and `u` must be on the same grid, got {tuple(a.shape[2:])} and "
+        way = "resample one of them."
+        if a.ndim != u.ndim:
+            label = "a" if a.ndim < u.ndim else "u"
+            way = f"if `{label}` has no channel axis, {label}[:, None] gives it one."
+        elif a.shape[1:-1] == u.shape[1:-1] and min(a.shape[-1], u.shape[-1]) < min(a.shape[1:-1]):
+            way = f"of the shapes {shapes}. {CHANNELS_LAST}"
+        raise ValueError(f"{grids}{tuple(u.shape[2:])}; {way}")
+    if a.shape[-1] == 1:
         raise ValueError(
-            "`a` and `u` must be on the same grid, got "
-            f"{tuple(a.shape[2:])} and {tuple(u.shape[2:])}; resample one of them."
+            f"`a` and `u` must have two points or more along the last axis, got {shapes}. "
+            f"{CHANNELS_LAST}"
         )
+
+
+def _warn_of_another_layout(a: Rows, u: Rows) -> None:
+    """Say how shapes were read which most often mean something else."""
+    grid = a.shape[2:]
+    read = (
+        f"`a` and `u`, {tuple(a.shape)} and {tuple(u.shape)}, are read as {a.shape[1]} and "
+        f"{u.shape[1]} channels on {' × '.join(map(str, grid))} points."
+    )
+    silence = "If it is right, `grid`, `names` or `times` say so."
+    # As many channels as there are points, in both: rather an axis of the grid.
+    if a.shape[1] == u.shape[1] >= max(8, min(grid) // 2):
+        warnings.warn(
+            f"{read} If the fields have no channel axis, pass a[:, None] and u[:, None]. {silence}",
+            stacklevel=4,
+        )
+    elif len(grid) > 1 and grid[-1] <= 4 < min(grid[:-1]):
+        warnings.warn(f"{read} {CHANNELS_LAST} {silence}", stacklevel=4)
 
 
 def check_finite(
@@ -233,17 +296,45 @@ def check_finite(
     )
 
 
+def check_size(label: str, peak: float, path: Path | None = None) -> None:
+    """Refuse numbers whose squares, and those of small errors, leave the range of float32.
+
+    Errors of such numbers are 0 or NaN, so that nothing is learned.
+
+    Args:
+        label: What the values are called.
+        peak: The largest absolute value in float32.
+        path: The file.
+    """
+    if not SMALLEST <= peak <= LARGEST:
+        where = "" if path is None else f" in {path}"
+        raise ValueError(
+            f"The largest absolute value of `{label}`{where} must be in {SMALLEST:g}..{LARGEST:g}, "
+            f"because errors are squared in float32, got {peak:.3g}; divide `{label}` by its "
+            "typical size."
+        )
+
+
 def _fields_and_times(
     channels: int, names: Sequence[str] | None, times: Sequence[float] | None
 ) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    if times is not None:
+        try:
+            times = [float(t) for t in times]
+        except (TypeError, ValueError):
+            raise ValueError(f"`times` must be numbers, one per frame, got {times!r}.") from None
     frames = len(times) if times is not None else channels // len(names) if names else 1
     fields = len(names) if names else channels // max(1, frames)
     if frames < 1 or fields * frames != channels:
-        raise ValueError(
-            f"`u` must have a channel for each of {fields} fields at each of {frames} times, got "
-            f"{channels} channels; give `names`, `times` or both to fit."
+        given = [f"each of {fields} `names`"] * bool(names) + [f"each of {frames} `times`"] * (
+            times is not None
         )
-    when = tuple(map(float, times if times is not None else range(frames)))
+        rule = "a channel" if len(given) == 2 else "as many channels"
+        raise ValueError(
+            f"`u` must have {rule} for {' at '.join(given)}, got {channels} in all; give `names`, "
+            "`times` or both to fit."
+        )
+    when = tuple(times if times is not None else map(float, range(frames)))
     if not all(map(math.isfinite, when)) or any(s >= t for s, t in pairwise(when)):
         raise ValueError(f"`times` must be finite and increase, got {when}.")
     return tuple(names or _numbered("u", fields)), when
@@ -251,6 +342,8 @@ def _fields_and_times(
 
 def _check_inputs(channels: int, inputs: tuple[str, ...], names: tuple[str, ...]) -> None:
     for label, given in (("inputs", inputs), ("names", names)):
+        if not all(isinstance(n, str) and n and n.isprintable() for n in given):
+            raise ValueError(f"`{label}` must be text that can be printed, got {given!r}.")
         if len(set(given)) != len(given):
             raise ValueError(f"`{label}` must differ from each other, got {given}.")
     moving = sum(name in names for name in inputs)

@@ -15,6 +15,7 @@ from scipy.integrate import trapezoid
 
 from sfo.data.hdf5 import AXES, DataFile, DataFileError
 from sfo.data.load import load_file
+from sfo.data.opening import damage, open_hdf5
 from sfo.data.pairs import field_widths
 from sfo.data.published import PUBLISHED
 from sfo.pdes import DiffusionSorption
@@ -55,12 +56,16 @@ def examine(
             raise
         report.problems.append(_without_path(str(error), report.path))
         return report
-    _describe(file, report)
-    _check_identity(file, report)
-    with h5py.File(path) as opened:
-        _check_contents(file, opened, report)
-        _check_storage(file, opened, report)
-    _check_samples(file, report, progress or (lambda done, total: None))
+    try:
+        with damage(str(path)):
+            _describe(file, report)
+            _check_identity(file, report)
+            with open_hdf5(path) as opened:
+                _check_contents(file, opened, report)
+                _check_storage(file, opened, report)
+            _check_samples(file, report, progress or (lambda done, total: None))
+    except DataFileError as error:
+        report.problems.append(_without_path(str(error), report.path))
     return report
 
 

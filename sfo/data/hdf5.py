@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from sfo.data.header import AXES, DataFileError, Header, Layout, Sample
+from sfo.data.opening import damage, open_hdf5, own_dataset, refuse_foreign_links
 from sfo.data.positions import Position, file_state
 from sfo.data.trajectories import Trajectories
 from sfo.files import unfinished
@@ -142,8 +143,10 @@ class DataFile:
 
     def __init__(self, path: str | os.PathLike[str], stride: int = 1, time_stride: int = 1) -> None:
         self.path = Path(path)
-        with self._open() as file, _damage(str(self.path)):
-            _refuse_foreign_parts(file)
+        refuse_foreign_links(self.path)
+        with self._open() as file, damage(str(self.path)):
+            if "tensor" in file:
+                own_dataset(file, "tensor")
             self.layout: Layout = _layout(self.path, file)
             self.sealed = "sfo" in file.attrs
             self.keys = _sample_keys(file) if self.layout == "groups" else []
@@ -250,7 +253,7 @@ class DataFile:
         expected = (frames, *shape, len(self.names))
         where = f"{self.path}, sample {index}"
         is_new = self.sealed and index not in self._sound
-        with _damage(where):
+        with damage(where):
             if self.layout == "tensor":
                 tensor = own_dataset(file, "tensor")
                 sample = Sample(tensor[index][..., None])
@@ -268,6 +271,9 @@ class DataFile:
                 f"{where} has the shape {sample.data.shape} instead of {expected}, "
                 "(time, *grid, channel); run `sfo doctor` on the file."
             )
+        for array in (sample.data, sample.static):
+            if array is not None and array.dtype.kind != "f":
+                raise DataFileError(f"{where} must hold floating-point numbers, got {array.dtype}.")
         if is_new and sample.seal(self._stored, index) != seal:
             raise DataFileError(
                 f"{where} does not match its checksum: the file is damaged. "
@@ -287,74 +293,8 @@ class DataFile:
 
     @contextmanager
     def _open(self) -> Iterator[h5py.File]:
-        if not self.path.exists():
-            raise DataFileError(f"There is no file {self.path}.")
-        if self.path.is_dir():
-            raise DataFileError(f"{self.path} is a folder, not a data file.")
-        try:
-            file = h5py.File(self.path, "r")
-        except OSError as error:
-            raise DataFileError(_why_not_hdf5(self.path)) from error
-        with file:
+        with open_hdf5(self.path) as file:
             yield file
-
-
-@contextmanager
-def _damage(where: str) -> Iterator[None]:
-    """Whatever HDF5 raises over damaged bytes, in one sentence."""
-    try:
-        yield
-    except DataFileError:
-        raise
-    except (OSError, LookupError, ValueError, RuntimeError, TypeError, MemoryError) as error:
-        raise DataFileError(f"{where} cannot be read: {str(error).strip()[:200]}") from error
-
-
-LARGEST_RATIO = 2000
-"""No compression of HDF5 makes data smaller than by this factor; deflate reaches 1,032."""
-
-
-def own_dataset(group: h5py.Group, key: str) -> h5py.Dataset:
-    """An array that lies in this very file, and is not larger than the file can hold.
-
-    A link into another file would read whatever its author likes, and an array of which hardly
-    anything is stored can declare any size.
-    """
-    link, path = group.get(key, getlink=True), group.file.filename
-    if isinstance(link, h5py.ExternalLink):
-        raise DataFileError(f"{path} keeps `{key}` in another file; copy it into one.")
-    found = group[key]
-    if not isinstance(found, h5py.Dataset):
-        raise DataFileError(f"{path} has no array `{key}` of its own.")
-    if found.external or found.is_virtual:
-        raise DataFileError(f"{path} keeps `{key}` in another file; copy it into one.")
-    if found.nbytes > LARGEST_RATIO * os.path.getsize(path):
-        raise DataFileError(
-            f"{path} declares {found.nbytes:,} bytes of `{key}` in a file of "
-            f"{os.path.getsize(path):,}: hardly anything of it is stored."
-        )
-    return found
-
-
-def _refuse_foreign_parts(file: h5py.File) -> None:
-    """Refuse links into other files, and arrays that this file cannot hold."""
-    for key in file:
-        if isinstance(file.get(key, getlink=True), h5py.ExternalLink):
-            raise DataFileError(f"{file.filename} keeps `{key}` in another file; copy it into one.")
-    if "tensor" in file:
-        own_dataset(file, "tensor")
-
-
-def _why_not_hdf5(path: Path) -> str:
-    with open(path, "rb") as file:
-        start = file.read(8)
-    if start == b"\x89HDF\r\n\x1a\n":
-        return f"{path} is truncated or damaged: HDF5 cannot open it. Copy or make it again."
-    if start.startswith(b"version "):
-        return f"{path} is a Git LFS pointer, not the data; fetch it with `git lfs pull`."
-    if start.lstrip().lower().startswith((b"<!doc", b"<html")):
-        return f"{path} is a web page, not data: the download failed. Fetch it again."
-    return f"{path} is not an HDF5 file."
 
 
 def _layout(path: Path, file: h5py.File) -> Layout:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from sfo.data.hdf5 import AXES, DataFileError, Header, Layout
+from sfo.data.opening import own_dataset
 from sfo.grid import Grid
 from sfo.pdes import AllenCahn, CahnHilliard, DiffusionReaction
 from sfo.pdes.base import Semilinear
@@ -45,11 +46,12 @@ def _tensor(file: h5py.File) -> Header:
     for name in ("x-coordinate", "t-coordinate"):
         if name not in file:
             raise DataFileError(f"{file.filename} has no `{name}` beside `tensor`.")
-    shape, x, times = file["tensor"].shape, file["x-coordinate"][()], file["t-coordinate"][()]
+    shape = file["tensor"].shape
+    x, t = (np.atleast_1d(own_dataset(file, f"{axis}-coordinate")[()]) for axis in "xt")
     # The published Diffusion–Reaction file has one time too many.
-    frames = (len(times), len(times) - 1)
+    frames = (len(t), len(t) - 1)
     _check_axes(file, "tensor", shape, {"sample": (), "time": frames, "x": (len(x),)})
-    times = _times(file, times[: shape[1]])
+    times = _times(file, t[: shape[1]])
     name, source = _which_equation(file, x, times)
     return Header(name, shape[0], _grid(file, {"x": x}, name), times, ("u",), source=source)
 
@@ -60,8 +62,10 @@ def _groups(file: h5py.File, keys: list[str]) -> Header:
     if not whole:
         raise DataFileError(f"{file.filename} has no sample with all of {', '.join(needed)}.")
     first = file[whole[0]]
-    lines = {axis: first[f"grid/{axis}"][()] for axis in AXES if f"grid/{axis}" in first}
-    times, shape = first["grid/t"][()], first["data"].shape
+    lines = {
+        axis: own_dataset(first, f"grid/{axis}")[()] for axis in AXES if f"grid/{axis}" in first
+    }
+    times, shape = own_dataset(first, "grid/t")[()], own_dataset(first, "data").shape
     sizes = {axis: (len(x),) for axis, x in lines.items()}
     channels = tuple(c for n_dim, c in GROUPS if n_dim == len(lines))
     axes = {"time": (len(times),), **sizes, "channel": channels}

@@ -4,26 +4,27 @@ HDF5 is read as samples are asked for, whatever the size of the file.
 """
 
 import os
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from sfo.data.arrays import Arrays, unit_grid
-from sfo.data.hdf5 import own_dataset
 from sfo.data.load import load_file
+from sfo.data.opening import (
+    damage,
+    is_hdf5,
+    numpy_arrays,
+    open_hdf5,
+    own_dataset,
+    refuse_foreign_links,
+)
 from sfo.data.pairs import pairs
 from sfo.data.rows import Rows
 from sfo.data.well import is_well, well_arrays
 from sfo.grid import Grid
 from sfo.registry import BENCHMARKS
-
-UNREADABLE = (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error)
-"""What NumPy raises for files that it cannot read."""
 
 
 def open_data(
@@ -63,11 +64,13 @@ def open_data(
         raise ValueError(f"No data: {path} does not exist.")
     known: dict[str, Any] = dict(name=own_name(path, name), path=path.resolve())
     given: dict[str, Any] = dict(names=names, inputs=inputs, grid=grid, times=times)
-    if path.suffix == ".npz" or not h5py.is_hdf5(path):
+    if path.suffix == ".npz" or not is_hdf5(path):
         return _npz(path, known, given, periodic)
-    file = h5py.File(path, "r")
+    refuse_foreign_links(path)
+    file = open_hdf5(path)
     if "a" in file and "u" in file:
-        a, u = own_dataset(file, "a"), own_dataset(file, "u")
+        with damage(str(path)):
+            a, u = own_dataset(file, "a"), own_dataset(file, "u")
         if grid is None and a.ndim > 2:
             given["grid"] = unit_grid(a.shape[2:], bool(periodic))
         return Arrays.of(a, u, **given, **known)
@@ -77,7 +80,8 @@ def open_data(
             "`grid` and `times` out."
         )
     if is_well(file):
-        return well_arrays(file, n_input=n_input, **known)
+        with damage(str(path)):
+            return well_arrays(file, n_input=n_input, **known)
     file.close()
     return _trajectories(path, n_input, known)
 
@@ -85,9 +89,9 @@ def open_data(
 def holds_arrays(path: str | os.PathLike[str]) -> bool:
     """Whether `open_data` reads a file as inputs and solutions; else it holds trajectories."""
     path = Path(path)
-    if path.suffix == ".npz" or not h5py.is_hdf5(path):
+    if path.suffix == ".npz" or not is_hdf5(path):
         return path.suffix == ".npz"
-    with h5py.File(path, "r") as file:
+    with open_hdf5(path) as file:
         return ("a" in file and "u" in file) or is_well(file)
 
 
@@ -104,26 +108,24 @@ def own_name(path: Path | None, name: str | None) -> str:
 
 
 def _npz(path: Path, known: dict[str, Any], given: dict[str, Any], periodic: bool | None) -> Arrays:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            entries = {key: file[key] for key in ("a", "u", "names", "times") if key in file}
-            found = list(file)
-    except (OSError, *UNREADABLE) as error:
-        raise ValueError(
-            f"{path} is neither a .npz file of numbers nor an HDF5 file: {error}"
-        ) from None
+    entries = numpy_arrays(path, ("a", "u", "names", "times"))
     if "a" not in entries or "u" not in entries:
+        found = ", ".join(entries).strip() or "nothing by name"
         raise ValueError(
-            f"{path} must hold the arrays `a` and `u`, got {', '.join(found) or 'nothing'}; write "
-            "it with np.savez(path, a=a, u=u)."
+            f"{path} must hold the arrays `a` and `u`, got {found}; write it with "
+            "np.savez(path, a=a, u=u)."
         )
     if given["names"] is None and "names" in entries:
-        given["names"] = tuple(map(str, np.atleast_1d(entries["names"])))
+        given["names"] = tuple(_text(n) for n in np.ravel(entries["names"]))
     if given["times"] is None and "times" in entries:
-        given["times"] = tuple(map(float, np.atleast_1d(entries["times"])))
+        given["times"] = np.ravel(entries["times"]).tolist()
     if given["grid"] is None and entries["a"].ndim > 2:
         given["grid"] = unit_grid(entries["a"].shape[2:], bool(periodic))
     return Arrays.of(entries["a"], entries["u"], **given, **known)
+
+
+def _text(name: object) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
 
 def _trajectories(path: Path, n_input: int, known: dict[str, Any]) -> Arrays:
@@ -141,27 +143,15 @@ def _trajectories(path: Path, n_input: int, known: dict[str, Any]) -> Arrays:
 def load_inputs(path: str | os.PathLike[str]) -> np.ndarray:
     """The array of a .npy file, or `a` of a .npz or HDF5 file."""
     path = Path(path)
-    try:
-        if path.suffix != ".npy" and h5py.is_hdf5(path):
-            with h5py.File(path, "r") as file:
-                return own_dataset(file, "a")[()] if "a" in file else _no_inputs(path, list(file))
-        found = np.load(path, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
-        with found:
-            entries = list(found)
-            return found["a"] if "a" in entries else _no_inputs(path, entries)
-    except UNREADABLE as error:
-        if isinstance(error, MissingInputs):
-            raise
-        raise ValueError(
-            f"{path} is not a .npy file of numbers, nor a .npz or HDF5 file: {error}"
-        ) from error
-
-
-class MissingInputs(ValueError):
-    """A file that can be read, without the array `a`."""
-
-
-def _no_inputs(path: Path, found: list[str]) -> np.ndarray:
-    raise MissingInputs(f"{path} must hold the array `a`, got {', '.join(found) or 'nothing'}.")
+    if path.suffix != ".npy" and is_hdf5(path):
+        refuse_foreign_links(path)
+        with open_hdf5(path) as file, damage(str(path)):
+            entries = {key: np.empty(0) for key in file}
+            if "a" in entries:
+                return own_dataset(file, "a")[()]
+    else:
+        entries = numpy_arrays(path, ("a",))
+        for key in ("", "a"):
+            if key in entries:
+                return entries[key]
+    raise ValueError(f"{path} must hold the array `a`, got {', '.join(entries) or 'nothing'}.")

@@ -17,7 +17,8 @@ import h5py
 import numpy as np
 
 from sfo.data.arrays import Arrays
-from sfo.data.hdf5 import DataFileError
+from sfo.data.header import DataFileError
+from sfo.data.opening import own_dataset
 from sfo.data.rows import Rows
 from sfo.grid import Grid
 
@@ -94,7 +95,8 @@ def well_arrays(file: h5py.File, *, n_input: int, name: str, path: Path) -> Arra
 
 def _components(group: h5py.Group, n_dim: int) -> list[Component]:
     found = []
-    for name, values in group.items():
+    for name in group:
+        values = own_dataset(group, name)
         attributes = values.attrs
         by_sample = bool(attributes.get("sample_varying", True))
         by_time = bool(attributes.get("time_varying", True))
@@ -115,10 +117,12 @@ def _components(group: h5py.Group, n_dim: int) -> list[Component]:
 
 def _grid(file: h5py.File, dims: list[str]) -> Grid:
     """The uniform grid; periodic if the file says so of all its boundaries."""
+    if not dims:
+        raise DataFileError(f"{file.filename} names no spatial dimension.")
     lines = [_line(file, d) for d in dims]
     for name, x in zip(dims, lines, strict=True):
         steps = np.diff(x)
-        if len(x) < 2 or steps.min() <= 0 or steps.max() > 1.01 * steps.min():
+        if len(x) < 2 or steps.max() > 1.01 * steps.min():
             raise DataFileError(f"{file.filename} has no uniform coordinates `{name}`.")
     kinds = [
         _text(entry.attrs.get("bc_type", "")).upper()
@@ -135,9 +139,14 @@ def _grid(file: h5py.File, dims: list[str]) -> Grid:
 def _line(file: h5py.File, name: str) -> np.ndarray:
     if name not in file["dimensions"]:
         raise DataFileError(f"{file.filename} has no `dimensions/{name}`.")
-    values = np.asarray(file["dimensions"][name][()], dtype=np.float64)
+    values = np.asarray(own_dataset(file["dimensions"], name)[()], dtype=np.float64)
     # Times that differ between trajectories: those of the first.
-    return values[0] if values.ndim == 2 else values
+    line = values[0] if values.ndim == 2 and len(values) else values
+    if line.ndim != 1 or not len(line) or not np.isfinite(line).all() or (np.diff(line) <= 0).any():
+        raise DataFileError(
+            f"{file.filename} must have `dimensions/{name}` of finite numbers that increase."
+        )
+    return line
 
 
 def _text(value: object) -> str:

@@ -6,9 +6,10 @@ clock would be longer, and would be remembered.
 What a physics loss costs on top is not in it.
 """
 
+import heapq
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -61,6 +62,19 @@ class Estimates:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path, (json.dumps(self._known, indent=1) + "\n").encode())
         return self._known[key]
+
+
+def shared(seconds: Iterable[float], workers: int) -> float:
+    """Seconds until the last run ends, if each begins in turn at the first worker that is free.
+
+    Example:
+        >>> shared([3, 1, 1, 1], workers=2), shared([3, 1, 1, 1], workers=64)
+        (3.0, 3.0)
+    """
+    ends = [0.0] * workers
+    for run in seconds:
+        heapq.heapreplace(ends, ends[0] + run)
+    return max(ends)
 
 
 def batches(experiment: Experiment) -> int:

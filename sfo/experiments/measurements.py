@@ -13,6 +13,7 @@ from sfo.evaluation.cost import count_parameters
 from sfo.experiments.blocks import Table
 from sfo.experiments.estimate import batches, training_step
 from sfo.experiments.measurement_tables import parameter_table, runtime_table, unit_table
+from sfo.experiments.record import model_revision
 from sfo.experiments.results import Results
 from sfo.experiments.seconds import measure_steps
 from sfo.experiments.studies import MAIN_MODELS, PAPER_BENCHMARKS
@@ -60,7 +61,7 @@ def parameters(scale: ScaleName, report: Report, results: Results) -> dict[str, 
             shape = DataShape.of_benchmark(experiment)
             with torch.device("meta"):
                 counts[benchmark][column] = count_parameters(build(experiment, shape))
-    return {"counts": counts}
+    return {"counts": counts, "models": _models()}
 
 
 def runtime(scale: ScaleName, report: Report, results: Results, rounds: int = 5) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def runtime(scale: ScaleName, report: Report, results: Results, rounds: int = 5)
         table = {b: _epochs(b, scale, rounds, report) for b in PAPER_BENCHMARKS}
     finally:
         torch.set_num_threads(threads)
-    return {"seconds": table, "rounds": rounds, "scale": scale}
+    return {"seconds": table, "models": _models(), "rounds": rounds, "scale": scale}
 
 
 def _epochs(benchmark: str, scale: ScaleName, rounds: int, report: Report) -> dict[str, float]:
@@ -110,6 +111,11 @@ def measured_models() -> list[str]:
 def _columns() -> dict[str, tuple[str, Preset]]:
     """The main table's, as far as their models are installed."""
     return {c: entry for c, entry in MAIN_MODELS.items() if installed(entry[0])}
+
+
+def _models() -> dict[str, list[str | int]]:
+    """Model, preset and revision of each column, so that a table shows what is as it was then."""
+    return {c: [*entry, model_revision(*entry)] for c, entry in _columns().items()}
 
 
 MEASUREMENTS: Registry[Measurement] = Registry("measurement")

@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from sfo import plugins
-from sfo.data.arrays import Arrays
+from sfo.data.arrays import Arrays, check_kind
 from sfo.data.pairs import Pairs
 from sfo.data.sources import open_data, own_name
 from sfo.evaluation.errors import Errors
@@ -156,6 +156,9 @@ def fit(
         ...     done.predict(a[:3]).shape, len(done.errors.per_sample)
         ((3, 1, 16), 2)
     """
+    for key, here in OTHERWISE_CALLED.items():
+        if key in training:
+            raise ValueError(f"`{key}` is called `{here}` here, got {key}={training[key]!r}.")
     fabric = {k: training.pop(k) for k in FABRIC if k in training}
     arrays = as_arrays(a, u, names=names, grid=grid, times=times)
     experiment = own_experiment(
@@ -185,6 +188,14 @@ def fit(
 
 
 FABRIC = ("accelerator", "devices", "num_nodes", "strategy")
+OTHERWISE_CALLED = {
+    "lr": "learning_rate",
+    "batch": "batch_size",
+    "n_epochs": "epochs",
+    "num_epochs": "epochs",
+    "device": "accelerator",
+}
+"""Names that other packages have for options of `fit`."""
 
 
 def load_run(folder: str | os.PathLike[str]) -> FinishedRun:
@@ -220,6 +231,7 @@ def as_arrays(a: Any, u: Any = None, **meaning: Any) -> Arrays:
         if u is not None:
             raise ValueError(f"`u` must be left out with a file that holds both, got {a}.")
         return open_data(a, **meaning)
+    check_kind("a", a)
     if u is None:
         raise ValueError("`u` is missing: pass the solutions, as many as there are inputs.")
     return Arrays.of(a, u, name=own_name(None, None), **meaning)

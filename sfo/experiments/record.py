@@ -34,17 +34,23 @@ class RecordError(ValueError):
 
 def revisions(experiment: Experiment) -> dict[str, int]:
     """Today's revisions of what an experiment's numbers depend on."""
-    model, benchmark = MODELS[experiment.model.name], experiment.data.benchmark
-    revision = getattr(model, "revision", 1)
-    if experiment.model.preset == "recommended":
-        revision = getattr(model, "recommended_revision", revision)
+    benchmark = experiment.data.benchmark
     return {
-        "model": revision,
+        "model": model_revision(experiment.model.name, experiment.model.preset),
         "benchmark": getattr(BENCHMARKS[benchmark], "revision", 1)
         if benchmark in BENCHMARKS
         else 1,
         "training": TRAINING_REVISION,
     }
+
+
+def model_revision(model: str, preset: str) -> int:
+    """Today's revision of a model with the settings of a preset."""
+    kind = MODELS[model]
+    revision: int = getattr(kind, "revision", 1)
+    if preset == "recommended":
+        revision = getattr(kind, "recommended_revision", revision)
+    return revision
 
 
 def outdated(experiment: Experiment, made_with: Mapping[str, int]) -> str | None:

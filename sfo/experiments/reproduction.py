@@ -57,8 +57,8 @@ class Reproduction:
         return [(kind, run, self.estimates.seconds(run)) for kind, run in runs]
 
     def is_measured(self, name: str) -> bool:
-        """Whether a measurement is in the results and does not grow."""
-        return self.results.table(name) is not None and not MEASUREMENTS[name].grows
+        """Whether a measurement is in the results as it would be today, and does not grow."""
+        return self.results.is_whole(name) and not MEASUREMENTS[name].grows
 
     def measure(self, name: str, progress: Callable[[str], None]) -> None:
         """Measure a table and keep it."""

@@ -21,12 +21,14 @@ from sfo.experiments.record import (
     Analysis,
     Record,
     RecordError,
+    model_revision,
     outdated,
     revisions,
     seal,
     unseal,
 )
 from sfo.files import locked, write_atomically
+from sfo.registry import MODELS
 from sfo.training.config import Experiment
 
 T = TypeVar("T", Record, Analysis)
@@ -89,9 +91,14 @@ class Results:
         _write(self._path("failures", experiment), seal(entries))
 
     def table(self, name: str) -> dict[str, Any] | None:
-        """A table that was measured in one go, if there is one."""
+        """A table that was measured in one go, if there is one, of the models as they are today."""
         path = self.table_path(name)
-        return _unseal(path)["values"] if path.exists() else None
+        return _of_today(_unseal(path)["values"]) if path.exists() else None
+
+    def is_whole(self, name: str) -> bool:
+        """Whether there is such a table, and none of its models was revised since."""
+        path = self.table_path(name)
+        return path.exists() and not _revised(_unseal(path)["values"])
 
     def table_path(self, name: str) -> Path:
         """Where such a table is, or would be."""
@@ -229,3 +236,27 @@ def _unseal(path: Path) -> dict[str, Any]:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.encode())
+
+
+def _revised(values: Mapping[str, Any]) -> set[str]:
+    """Columns of a measured table whose models would give other numbers today."""
+    return {
+        column
+        for column, (model, preset, revision) in values.get("models", {}).items()
+        if model not in MODELS or model_revision(model, preset) != revision
+    }
+
+
+def _of_today(values: dict[str, Any]) -> dict[str, Any]:
+    """A measured table without the columns that were revised."""
+    gone = _revised(values)
+    tables = ("counts", "seconds") if gone else ()
+    kept = {
+        key: {
+            row: {column: number for column, number in numbers.items() if column not in gone}
+            for row, numbers in values[key].items()
+        }
+        for key in tables
+        if key in values
+    }
+    return {**values, **kept}

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from sfo.experiments.estimate import batches, training_step
+from sfo.experiments.record import model_revision
 from sfo.files import json_sha256
 from sfo.models.build import installed
 from sfo.training.config import Experiment
@@ -29,7 +30,9 @@ def step_key(experiment: Experiment) -> str:
         experiment.train.batch_size,
         experiment.train.optimizer,
     ]
-    return json_sha256(parts)[:10]
+    revision = model_revision(experiment.model.name, experiment.model.preset)
+    # What was measured before there were revisions keeps its key.
+    return json_sha256([*parts, revision] if revision > 1 else parts)[:10]
 
 
 def reference(experiment: Experiment) -> Experiment:

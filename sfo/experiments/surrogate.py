@@ -123,7 +123,7 @@ def error_on_finer_grid(model: nn.Module, solver: Solver) -> float | None:
 def speed(
     model: nn.Module, solver: Solver, error: float, coarse_errors: Mapping[int, float]
 ) -> dict[str, Any]:
-    """Seconds per sample of a model and of the coarsest solver that is as accurate, on one thread.
+    """Seconds of a core per sample, of a model and of the coarsest solver that is as accurate.
 
     Args:
         model: The trained model.
@@ -167,11 +167,14 @@ def speed(
 
 
 def _seconds(*calls: Callable[[], Any], rounds: int = 5) -> list[float]:
-    """Median seconds of calls that take turns, after a round that is not counted: it compiles."""
+    """Median seconds of a core of calls that take turns, after a round that compiles.
+
+    Not those of the clock, which other work on the machine makes longer.
+    """
     taken: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds + 1):
         for seconds, call in zip(taken, calls, strict=True):
-            start = time.perf_counter()
+            start = time.process_time()
             call()
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
     return [statistics.median(seconds[1:]) for seconds in taken]

@@ -160,6 +160,11 @@ class Operator(Pretrained, nn.Module):
 
     def check_input(self, a: Tensor) -> None:
         """Say in one sentence what is wrong with an input that this model cannot take."""
+        if not isinstance(a, Tensor):
+            raise ValueError(
+                f"The input must be a torch tensor, got {type(a).__name__}; "
+                "torch.as_tensor(a, dtype=torch.float32) makes one."
+            )
         expected = f"(batch, {self.in_channels}, {', '.join(['n'] * self.n_dim)})"
         shape = tuple(a.shape)
         if a.ndim != self.n_dim + 2:

@@ -47,7 +47,7 @@ def make_server(service: Service, host: str) -> Any:
         http=protocol_with_timeout(CLIENT_TIMEOUT),
         ws="none",
         access_log=False,
-        log_level="warning",
+        log_level="error",  # What a client gets wrong is said to the client.
         server_header=False,
         proxy_headers=False,
         limit_concurrency=CONNECTIONS,
@@ -103,6 +103,7 @@ def protocol_with_timeout(timeout: float) -> type:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self.unread, self.idle = 0, False
+            self.latest: Any = None
             self.watch = self.loop.call_later(timeout, self.check_progress)
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -110,9 +111,10 @@ def protocol_with_timeout(timeout: float) -> type:
             super().connection_lost(exc)
 
         def check_progress(self) -> None:
-            """Cut off a client that has neither sent nor read anything since the last check."""
+            """Cut off a client that has neither asked nor read since the last check."""
             unread, idle = self.transport.get_write_buffer_size(), self.conn.their_state is h11.IDLE
-            if (idle and self.idle) or (unread and unread == self.unread):
+            asked, self.latest = self.cycle is not self.latest, self.cycle
+            if (idle and self.idle and not asked) or (unread and unread == self.unread):
                 self.transport.abort()
                 return
             self.unread, self.idle = unread, idle

@@ -112,10 +112,11 @@ class Solver(Source):
         self._n_input = max(shape.widths.values())
         same = inputs == benchmark.inputs and names == benchmark.names and self._n_input == 1
         self.quick = benchmark.solves_inputs and same
+        self._is_warm = False
         self.identity = repr((benchmark, scale.n, shape.times, shape.inputs, self._n_input))
         if not self.quick:
             self.why_not = (
-                f"A state of {benchmark.title} cannot be drawn: the model's input are "
+                f"A state of {benchmark.title} cannot be drawn: the model's inputs are "
                 f"{self._n_input} frames of {', '.join(inputs)}. Choose a sample."
             )
 
@@ -137,18 +138,38 @@ class Solver(Source):
         return self._simulated(seed)[0]
 
     def truth(self, case: Case) -> Truth:
-        start = time.perf_counter()
-        if self.quick:
-            inputs = self.inputs(case)
+        inputs = self.inputs(case) if self.quick else None
+        try:
+            self._warm_up(inputs)
             start = time.perf_counter()
-            values = self.benchmark.solve_inputs(inputs[None], self.shape.times)[0]
-            values = values.transpose(0, 1).float()
-        else:
-            values = self._simulated(case.seed)[1]
+            values = self._solved(case, inputs)
+        except ValueError as error:
+            # What the solver advises is for who calls it, not for who draws.
+            reason = str(error).partition(" Pass ")[0]
+            raise ValueError(
+                f"The solver of {self.benchmark.title} cannot solve this state; draw a smaller or "
+                f"a smoother one, or choose a sample. It says: {reason}"
+            ) from error
         milliseconds = 1000 * (time.perf_counter() - start)
         if not values.isfinite().all():
             raise ValueError(f"The solver of {self.benchmark.title} found no finite solution.")
         return Truth(values, milliseconds, f"solver on {points(self.fine)}")
+
+    def _solved(self, case: Case, inputs: Tensor | None) -> Tensor:
+        if inputs is None:
+            return self._simulated(case.seed)[1]
+        values = self.benchmark.solve_inputs(inputs[None], self.shape.times)[0]
+        return values.transpose(0, 1).float()
+
+    def _warm_up(self, inputs: Tensor | None) -> None:
+        """Solve a little once: loops are compiled by the first call, which is not to be timed."""
+        if self._is_warm:
+            return
+        if inputs is None:
+            self._simulated(0)
+        else:
+            self.benchmark.solve_inputs(inputs[None], self.shape.times[:2])
+        self._is_warm = True
 
     def _simulated(self, seed: int) -> tuple[Tensor, Tensor]:
         """Inputs and solution of a benchmark that makes its inputs as it solves."""
@@ -161,6 +182,7 @@ class Solver(Source):
             trajectories, values=trajectories.values[:, kept], times=trajectories.times[kept]
         )
         made = pairs(trajectories, inputs=self.shape.inputs, n_input=self._n_input)
+        self._is_warm = True
         return made.a[0], made.trajectory()[0].transpose(0, 1)
 
 

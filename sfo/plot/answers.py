@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from sfo.grid import Grid
 from sfo.plot.colours import FieldColours
+from sfo.titles import drawn
 
 
 def answer_figure(
@@ -75,4 +76,4 @@ def _draw(
         colours.draw_evenly(panel, plane, extent, aspect="auto")
         colours.add_bar(panel.figure, panel)
         panel.set(xlabel="x" if grid.n_dim == 1 else "y", ylabel="t" if grid.n_dim == 1 else "x")
-    panel.set_title(title, fontsize="medium")
+    panel.set_title(drawn(title), fontsize="medium")

@@ -6,6 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from sfo.plot.colours import COLOURS
+from sfo.titles import drawn
 
 
 def training_curves(histories: Mapping[str, list[dict[str, Any]]]) -> Figure:
@@ -28,7 +29,9 @@ def training_curves(histories: Mapping[str, list[dict[str, Any]]]) -> Figure:
         checked = [(row["epoch"] + 1, row["validation"]) for row in rows]
         points = [(epoch, 100 * v) for epoch, v in checked if v is not None]
         xs, ys = [epoch for epoch, _ in points], [v for _, v in points]
-        axes.plot(xs, ys, color=colour, lw=1.6, label=label)
+        # One epoch is a point, of which a line shows nothing.
+        marker = "o" if len(xs) == 1 else None
+        axes.plot(xs, ys, color=colour, lw=1.6, label=drawn(label), marker=marker)
     axes.set(xlabel="epoch", ylabel="relative L2, %", yscale="log")
     axes.set_title("validation (solid) and training (dashed)", fontsize="medium")
     axes.legend(frameon=False)

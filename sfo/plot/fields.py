@@ -20,6 +20,7 @@ from sfo.files import save_figure
 from sfo.grid import Grid
 from sfo.plot.colours import EARLY_TO_LATE, FieldColours
 from sfo.registry import BENCHMARKS
+from sfo.titles import drawn
 
 
 def picture(data: Trajectories | Pairs, samples: int = 6, title: str | None = None) -> Figure:
@@ -45,7 +46,7 @@ def picture(data: Trajectories | Pairs, samples: int = 6, title: str | None = No
         raise ValueError(f"Fields of 1, 2 or 3 axes can be drawn, got {data.grid.n_dim}.")
     figure = draw[data.grid.n_dim](_first(data, samples))
     if title is not None:
-        figure.suptitle(title)
+        figure.suptitle(drawn(title))
     return figure
 
 
@@ -115,7 +116,7 @@ def _space_time(data: Trajectories) -> Figure:
 
 def _draw_space_time(figure: Figure, panels: np.ndarray, data: Trajectories, channel: int) -> None:
     images, profiles = panels
-    name, values, times = data.names[channel], data.values[:, :, channel], data.times.numpy()
+    name, values, times = drawn(data.names[channel]), data.values[:, :, channel], data.times.numpy()
     unit, suffix = _unit(data.grid)
     edges, t = _edges(data.grid, axis=0) / unit, _between(times[0], times, times[-1])
     x = data.grid.coordinates()[0].numpy() / unit
@@ -186,7 +187,7 @@ def _blocks(data: Trajectories) -> list[tuple[str, list[str], Float[Tensor, "sam
     blocks = []
     if data.static is not None:
         for name, field in zip(data.static_names, data.static.unbind(1), strict=True):
-            blocks.append((name, [""], field[:, None]))
+            blocks.append((drawn(name), [""], field[:, None]))
     n_frames = min(5, max(2, 10 // len(data.names)))
     for name, fields in zip(data.names, data.values.unbind(2), strict=True):
         # Water at rest has no velocity to show.
@@ -195,7 +196,7 @@ def _blocks(data: Trajectories) -> list[tuple[str, list[str], Float[Tensor, "sam
         shown = np.unique(shown)
         steady = len(data.times) == 1
         titles = ["" if steady else f"t = {data.times[i]:.3g}" for i in shown]
-        blocks.append((name, titles, fields[:, shown]))
+        blocks.append((drawn(name), titles, fields[:, shown]))
     return blocks
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sfo.plot.colours import COLOURS
-from sfo.titles import title
+from sfo.titles import drawn, title
 
 MARKERS = "osD^vP*Xph<"
 
@@ -33,7 +33,7 @@ def panels(rows: Sequence[str], height: float = 2.6) -> tuple[Figure, dict[str, 
     for axes in grid.flat[len(rows) :]:
         axes.set_axis_off()
     for row, axes in zip(rows, grid.flat, strict=False):
-        axes.set_title(title(row), fontsize="medium")
+        axes.set_title(drawn(title(row)), fontsize="medium")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     return figure, dict(zip(rows, grid.flat, strict=False))

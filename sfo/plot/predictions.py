@@ -8,6 +8,7 @@ from torch import Tensor
 
 from sfo.data.pairs import Pairs
 from sfo.plot.colours import FieldColours
+from sfo.titles import drawn
 
 
 def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float]) -> Figure:
@@ -55,7 +56,8 @@ def prediction_figure(pairs: Pairs, prediction: Tensor, errors: Sequence[float])
         "unknown",
         "arrays",
     )  # Arrays in memory have no name of their own.
-    figure.suptitle(f"{pairs.benchmark}: {what}" if named else what, fontsize="medium")
+    title = f"{pairs.benchmark}: {what}" if named else what
+    figure.suptitle(drawn(title), fontsize="medium")
     return figure
 
 

@@ -179,8 +179,9 @@ class TrainConfig(Config):
         initial: Weight of the error of the input's own frames in the loss.
         rollout: Frames that are unrolled from. None: all frames at once, as the paper; or n:
             the model maps n frames to the next one and is unrolled to the end.
-        normaliser: How data are normalised. None: not; "standard": a and u to mean 0 and
-            deviation 1 by training data.
+        normaliser: How data are normalised, by constants of the training data. None: not;
+            "standard": a and u to mean 0 and deviation 1; "first_guess": a likewise, and of u
+            what a least squares guess leaves, scaled to 1, as SFO's recommended preset does.
         precision: Precision of weights and arithmetic ("true"), or of the arithmetic alone
             ("mixed").
         loader_workers: Threads that gather batches ahead of their use; 0: none.
@@ -206,12 +207,21 @@ class TrainConfig(Config):
     physics: Weight = 0.0
     initial: Weight = 0.0
     rollout: Positive | None = None
-    normaliser: Literal["standard"] | None = None
+    normaliser: Literal["standard", "first_guess"] | None = None
     precision: Precision = "32-true"
     loader_workers: Count = 0
     checkpoint_every: Positive | None = None
     keep_last: Positive = 2
     validate_every: Positive = 1
+
+    @model_validator(mode="after")
+    def _guess_all_frames(self) -> "TrainConfig":
+        if self.normaliser == "first_guess" and self.rollout is not None:
+            raise ValueError(
+                '`normaliser="first_guess"` guesses all frames at once, which a rollout has not, '
+                f'got rollout={self.rollout}; use normaliser="standard".'
+            )
+        return self
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: Any) -> dict[str, Any]:

@@ -40,6 +40,12 @@ def own_experiment(
         validation: Share of the samples that select the best epoch; as many are reported.
         train: Fields of `TrainConfig` that override `own_protocol`.
     """
+    if not isinstance(model, str):
+        kind = (model if isinstance(model, type) else type(model)).__name__
+        raise ValueError(
+            f"`model` must be the name of a registered model, got {kind}; a class of your own "
+            'gets one by @sfo.MODELS.register("mine").'
+        )
     data = ArraysConfig.of(arrays, validation)
     model_config = ModelConfig(name=model, preset=preset, settings=settings or {})
     usual = own_protocol(arrays, data, recommended=model == "sfo" and preset == "recommended")

@@ -23,7 +23,13 @@ from sfo.models.units import Units
 from sfo.registry import BENCHMARKS
 from sfo.training.config import ArraysConfig, Experiment
 from sfo.training.first_guess import FirstGuess, first_guess
-from sfo.training.wrappers import Moments, Normalised, Rollout, usable_moments
+from sfo.training.wrappers import (
+    FromFirstGuess,
+    Moments,
+    Normalised,
+    Rollout,
+    usable_moments,
+)
 
 
 @dataclass(frozen=True)
@@ -280,11 +286,13 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
                 f"{experiment.model.settings}; {way_out}. {reason}"
             ) from error
     operator = model
-    if experiment.train.normaliser is not None:
+    if experiment.train.normaliser == "standard":
         model = Normalised(model, in_channels, out_channels, shape.grid.n_dim)
         if train is not None:
             model.set_moments(*_fields(train, rollout))
-    if train is not None and rollout is None and isinstance(operator, SFO):
+    elif experiment.train.normaliser == "first_guess":
+        model = operator = _from_first_guess(model, in_channels, out_channels, fields)
+    if train is not None and rollout is None and isinstance(operator, SFO | FromFirstGuess):
         _start(
             operator,
             _in_units(train, model) if isinstance(model, Normalised) else train,
@@ -296,8 +304,20 @@ def build(experiment: Experiment, shape: DataShape, train: Pairs | None = None) 
     return model
 
 
-def _start(model: SFO, train: Pairs, *, places_differ: bool) -> None:
-    """Let an SFO start from a first guess, as far as its options have room for one."""
+def _from_first_guess(
+    model: nn.Module, in_channels: int, out_channels: int, fields: int
+) -> FromFirstGuess:
+    """The model behind a first guess, unless it has one of its own."""
+    if isinstance(model, SFO) and (model.standardise is not None or model.skip is not None):
+        raise ValueError(
+            '`normaliser="first_guess"` is for models that do not start from a guess by '
+            "themselves; this SFO does (`standardise`, `output_skip`): use normaliser=None."
+        )
+    return FromFirstGuess(model, in_channels, out_channels, fields)
+
+
+def _start(model: SFO | FromFirstGuess, train: Pairs, *, places_differ: bool) -> None:
+    """Let a model start from a first guess, as far as its options have room for one."""
     if model.standardise is None and model.skip is None:
         return
     guess = first_guess(

@@ -1,6 +1,7 @@
 """Configurations that refuse what they do not know, in one sentence."""
 
 import json
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -37,7 +38,9 @@ class Config(BaseModel):
         match first["type"]:
             case "extra_forbidden":
                 known = ", ".join(cls.model_fields)
-                return ConfigError(f"is not a known key; known: {known}.", where)
+                close = get_close_matches(where[-1], cls.model_fields, n=1)
+                hint = f" Did you mean `{close[0]}`?" if close else ""
+                return ConfigError(f"is not a known key; known: {known}.{hint}", where)
             case "missing":
                 return ConfigError("is missing.", where)
             case "value_error":

@@ -1,4 +1,4 @@
-"""Modules around a model: a normaliser, and the rollout of a one-step model to a trajectory."""
+"""Modules around a model: normalisers, and the rollout of a one-step model to a trajectory."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from sfo.models.operator import Operator
+from sfo.models.standardise import OutputSkip, Standardise
 from sfo.models.units import Units
 from sfo.shapes import Field
 
@@ -61,6 +62,44 @@ class Normalised(Units):
         )
         self.model.units = units
         return self.model
+
+
+class FromFirstGuess(nn.Module):
+    """A model that learns what a first guess at the solution leaves, as the recommended SFO does.
+
+        u = offset + S a + s · model((a − m) / d)
+
+    S is trained with the model; the other constants are given.
+
+    Args:
+        model: From `in_channels` to `out_channels`.
+        in_channels, out_channels: As the model has them.
+        fields: Fields of the solution, each with a size s of its own.
+    """
+
+    components = 1
+
+    def __init__(self, model: nn.Module, in_channels: int, out_channels: int, fields: int) -> None:
+        super().__init__()
+        self.model = model
+        self.standardise = Standardise(in_channels, fields)
+        self.skip = OutputSkip(in_channels, out_channels)
+
+    def standardise_by(
+        self,
+        mean: Tensor,
+        deviation: Tensor,
+        scale: Tensor,
+        weight: Tensor,
+        offset: Tensor,
+        unit: Tensor | None,
+    ) -> None:
+        """Take the constants and the start of S, see `SFO.standardise_by`."""
+        self.skip.set(weight, unit)
+        self.standardise.set(mean, deviation, scale, offset)
+
+    def forward(self, a: Field) -> Field:
+        return self.standardise.scaled(self.model(self.standardise(a))) + self.skip(a)
 
 
 def _statistics(values: Tensor) -> Moments:

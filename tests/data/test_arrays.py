@@ -2,6 +2,7 @@
 
 import re
 import tracemalloc
+import warnings
 
 import h5py
 import numpy as np
@@ -95,16 +96,31 @@ def refused(a, u, **meaning):
     [
         (A, U[:5], r"`a` and `u` must have as many samples, got 7 and 5\."),
         (A, U[:, :, :5], r"on the same grid, got \(6, 5\) and \(5, 5\)"),
+        (A[:, :1, :, 0], U[:, :1, :5, 0], r"got \(6,\) and \(5,\); resample one of them\."),
         (A.astype(int), U, r"`a` must be floating point, got int64; convert it"),
         (A, U.astype(bool), r"`u` must be floating point, got bool"),
         (A + 1j, U, r"`a` must be real, got complex128; pass real and imaginary part as two"),
         (A, torch.tensor(U) + 1j, r"`u` must be real, got complex128"),
         (A[0, 0], U, r"`a` must be \(sample, channel, \*grid\) with one axis of points or more"),
+        (U[:, 0, 0], U, r"got the shape \(7, 5\); a\[:, None\] gives it a channel axis"),
+        (A, U[:, 0], r"must be on the same grid.*if `u` has no channel axis, u\[:, None\]"),
+        (
+            A.transpose(0, 2, 3, 1),
+            U.transpose(0, 2, 3, 1),
+            r"of the shapes \(7, 6, 5, 2\) and \(7, 6, 5, 4\)\. Channels come second.*moveaxis",
+        ),
+        (
+            A[:, :1].transpose(0, 2, 3, 1),
+            U[:, :1].transpose(0, 2, 3, 1),
+            r"two points or more along the last axis.*Channels come second.*moveaxis\(a, -1, 1\)",
+        ),
+        (torch.ones(7, 2, 6, 5).int(), U, r"got int32; convert it, as with a\.float\(\)"),
+        (dict(a=A), U, r"got dict; pass inputs and solutions as two arrays"),
         (A[:, :, :0], U[:, :, :0], r"none of them empty, got the shape \(7, 2, 0, 5\)"),
         (
             [1.0, 2.0],
             U,
-            r"`a` must be a NumPy or torch array \(sample, channel, \*grid\), got list",
+            r"NumPy or torch array \(sample, channel, \*grid\), got list; np\.stack\(a\)",
         ),
     ],
 )
@@ -125,8 +141,13 @@ def test_a_number_that_is_none_is_named(bad):
 @pytest.mark.parametrize(
     ("meaning", "sentence"),
     [
-        (dict(names=("h", "u", "v")), r"a channel for each of 3 fields at each of 1 times, got 4"),
-        (dict(times=(0.0, 1.0, 2.0)), r"each of 1 fields at each of 3 times, got 4 channels"),
+        (dict(names=("h", "u", "v")), r"as many channels for each of 3 `names`, got 4 in all"),
+        (dict(times=(0.0, 1.0, 2.0)), r"as many channels for each of 3 `times`, got 4 in all"),
+        (
+            dict(names=("h", "u"), times=(0.0, 1.0, 2.0)),
+            r"a channel for each of 2 `names` at each of 3 `times`, got 4 in all",
+        ),
+        (dict(grid=(6, 5)), r"`grid` must be a Grid, got \(6, 5\); as in sfo\.Grid"),
         (dict(times=(0.0, 0.0)), r"`times` must be finite and increase, got \(0\.0, 0\.0\)"),
         (dict(names=("h", "h")), r"`names` must differ from each other"),
         (dict(inputs=("h",)), r"`inputs` must name the fields of a's 2 channels"),
@@ -135,6 +156,35 @@ def test_a_number_that_is_none_is_named(bad):
 )
 def test_a_meaning_that_does_not_fit(meaning, sentence):
     assert re.search(sentence, refused(A, U, **meaning))
+
+
+@pytest.mark.parametrize(
+    ("a", "u", "sentence"),
+    [
+        ((9, 16, 16), (9, 16, 16), r"16 and 16 channels on 16 points.*pass a\[:, None\]"),
+        ((9, 20, 24), (9, 20, 24), r"20 and 20 channels on 24 points.*pass a\[:, None\]"),
+        ((9, 8, 8, 8), (9, 8, 8, 8), r"8 and 8 channels on 8 × 8 points.*pass a\[:, None\]"),
+        ((9, 16, 16, 3), (9, 16, 16, 3), r"If the fields have no channel|Channels come second"),
+        ((9, 32, 16, 3), (9, 1, 16, 3), r"32 and 1 channels on 16 × 3 points\. Channels come"),
+    ],
+)
+def test_shapes_that_mostly_mean_something_else(a, u, sentence):
+    """They are taken, with a warning, unless something is said of grid, names or times."""
+    a, u = np.ones(a), np.ones(u)
+    with pytest.warns(UserWarning, match=sentence):
+        Arrays.of(a, u)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Arrays.of(a, u, times=range(u.shape[1]))
+
+
+@pytest.mark.parametrize(
+    ("a", "u"), [((9, 10, 64), (9, 10, 64)), ((9, 1, 16, 16), (9, 16, 16, 16)), ((9, 4, 4, 4),) * 2]
+)
+def test_usual_shapes_are_read_in_silence(a, u):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Arrays.of(np.ones(a), np.ones(u))
 
 
 def test_channels_are_fields_by_their_frames():
@@ -164,3 +214,59 @@ def test_a_split_has_every_sample_once(n, share, sizes):
 def test_too_few_samples_to_split(n, share, sentence):
     with pytest.raises(ValueError, match=sentence):
         split_by_share(n, share)
+
+
+@pytest.mark.parametrize("size", [1e20, 1e30, 1e-15, 1e-20, 1e-42, 1e-50, 0.0])
+@pytest.mark.parametrize("which", ["a", "u"])
+def test_numbers_whose_squares_float32_does_not_hold(which, size):
+    """Their errors were 0, so that a model was "trained" without learning, or NaN."""
+    given = dict(a=A, u=U) | {which: size * {"a": A, "u": U}[which]}
+    with pytest.raises(ValueError, match=rf"largest absolute value of `{which}`.*divide `{which}`"):
+        Arrays.of(**given).check()
+
+
+@pytest.mark.parametrize("size", [1e-11, 1e13])
+def test_numbers_of_usual_sizes_are_taken(size):
+    assert Arrays.of(size * A, size * U).check()
+
+
+def test_masked_values_are_not_taken_for_numbers():
+    masked = np.ma.masked_array(A, mask=A > 1)
+    with pytest.raises(ValueError, match=r"`a` must have no masked values"):
+        Arrays.of(masked, U)
+    assert Arrays.of(masked.filled(0.0), U).check()
+    assert Arrays.of(np.ma.masked_array(A), U).check() == Arrays.of(A, U).check()
+
+
+@pytest.mark.parametrize(
+    ("a", "sentence"),
+    [
+        (torch.empty(7, 2, 6, 5, device="meta"), "got one on the meta device"),
+        (torch.tensor(A).to_sparse(), "got one of the layout torch.sparse_coo"),
+        (np.float64(1.0), "got a single number"),
+    ],
+)
+def test_tensors_without_numbers_in_rows(a, sentence):
+    with pytest.raises(ValueError, match=rf"`a` must be .*{sentence}"):
+        Arrays.of(a, U)
+
+
+@pytest.mark.parametrize(
+    ("meaning", "sentence"),
+    [
+        (dict(names=("\x1b[31m",)), "`names` must be text that can be printed"),
+        (dict(names=("",)), "`names` must be text that can be printed"),
+        (dict(inputs=("a", 1)), "`inputs` must be text that can be printed"),
+        (dict(times=0.5), "`times` must be numbers, one per frame, got 0.5"),
+        (dict(times=("now", "then", "later", "")), "`times` must be numbers, one per frame"),
+        (dict(grid=5), "`grid` must be a Grid, got 5"),
+    ],
+)
+def test_a_meaning_of_the_wrong_kind(meaning, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        Arrays.of(A, U, **meaning)
+
+
+def test_a_share_of_the_wrong_kind():
+    with pytest.raises(ValueError, match=r"share between 0 and 0\.5, got x"):
+        split_by_share(20, "x")  # type: ignore[arg-type]

@@ -99,11 +99,11 @@ def bad_files(folder):
     np.savez(folder / "lacks.npz", a=A, v=U)
     yield "lacks.npz", r"lacks\.npz must hold the arrays `a` and `u`, got a, v"
     (folder / "text.npz").write_text("hello")
-    yield "text.npz", r"text\.npz is neither a \.npz file of numbers nor an HDF5 file"
+    yield "text.npz", r"text\.npz is neither a \.npy or \.npz file of numbers nor an HDF5 file"
     np.save(folder / "plain.npy", A)
-    yield "plain.npy", r"plain\.npy is neither a \.npz file"
+    yield "plain.npy", r"plain\.npy must hold the arrays `a` and `u`, got nothing by name"
     np.savez(folder / "objects.npz", a=np.array([{}]), u=U)
-    yield "objects.npz", "is neither a .npz file of numbers nor"
+    yield "objects.npz", "is neither a .npy or .npz file of numbers nor"
     with h5py.File(folder / "link.h5", "w") as file:
         file["a"] = A
         file["u"] = h5py.ExternalLink("other.h5", "u")

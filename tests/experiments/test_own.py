@@ -158,6 +158,11 @@ def test_a_failed_start_leaves_the_folder_free(tmp_path):
     ("call", "sentence"),
     [
         (lambda a, u: sfo.fit(a), "`u` is missing"),
+        (lambda a, u: sfo.fit(dict(a=a, u=u)), "got dict; pass inputs and solutions as two arrays"),
+        (lambda a, u: sfo.fit(a, u, model=sfo.SFO), "the name of a registered model, got SFO"),
+        (lambda a, u: sfo.fit(a, u, lr=1e-3), "`lr` is called `learning_rate` here, got lr=0.001"),
+        (lambda a, u: sfo.fit(a, u, device="cuda"), "`device` is called `accelerator` here"),
+        (lambda a, u: sfo.fit(a, u, epoch=3), "Did you mean `epochs`"),
         (lambda a, u: sfo.fit(a[:2], u[:2]), "At least 3 samples are needed"),
         (lambda a, u: sfo.fit(a, u, model="sof"), "Unknown model 'sof'"),
         (lambda a, u: sfo.fit(a, u, preset="paper"), "The paper has no SFO for data of your own"),

@@ -8,6 +8,7 @@ import pytest
 import sfo
 from sfo.experiments.record import Analysis, Record, RecordError, seal
 from sfo.experiments.results import Results, name
+from sfo.experiments.seconds import step_key
 from sfo.registry import BENCHMARKS, METRICS, MODELS
 from sfo.training.config import Experiment
 
@@ -85,3 +86,27 @@ def test_a_raised_revision_voids_what_was_made_before(kind, tmp_path, monkeypatc
     again = Record(made, Errors(relative_l2=0.2), 1, 0, 0.2, 1)
     assert again.revisions[kind] == 2
     assert Record.from_json(again.to_json()) == again
+
+
+def test_a_measured_table_shows_models_as_they_are_today(tmp_path, monkeypatch):
+    """The report had the seconds of a recommended SFO that had been another model."""
+    results = Results(tmp_path)
+    assert not results.is_whole("runtime")
+    models = {"sfo": ["sfo", "paper", 1], "sfo_recommended": ["sfo", "recommended", 2]}
+    seconds = {"allen_cahn": {"sfo": 1.0, "sfo_recommended": 2.0}}
+    results.keep_table("runtime", {"seconds": seconds, "models": models, "rounds": 5})
+    assert results.table("runtime")["seconds"] == seconds
+    assert results.is_whole("runtime")
+    steps = [Experiment.of("allen_cahn", preset=preset) for preset in ("paper", "recommended")]
+    before = [step_key(step) for step in steps]
+    monkeypatch.setattr(MODELS["sfo"], "recommended_revision", 3)
+    assert results.table("runtime")["seconds"] == {"allen_cahn": {"sfo": 1.0}}
+    assert not results.is_whole("runtime")
+    assert [step_key(step) == key for step, key in zip(steps, before, strict=True)] == [True, False]
+
+
+def test_committed_tables_say_which_models_they_measured():
+    for kind, numbers in (("params", "counts"),):
+        values = COMMITTED.table(kind)
+        assert COMMITTED.is_whole(kind)
+        assert all({*row} <= {*values["models"]} for row in values[numbers].values())

@@ -142,6 +142,7 @@ def test_a_drawn_curve_is_solved_and_can_be_shared(open_page):
     drag(page, [(0.1, 0.5), (0.35, 0.9), (0.6, 0.2), (0.9, 0.6)])
     drawn = number(page, "error")
     assert drawn != pytest.approx(before, rel=1e-3)
+    assert "not from drawings" in page.inner_text("#message")
     again = open_page(page.evaluate("location.hash"))
     assert number(again, "error") == pytest.approx(drawn, rel=1e-5)
     page.click("#undo")
@@ -459,3 +460,72 @@ def test_a_finger_scrolls_over_a_picture_and_draws_on_a_curve(open_page):
     assert page.evaluate("getComputedStyle(document.getElementById('time-row')).position") == (
         "sticky"
     )
+
+
+def test_time_and_pictures_are_on_one_screen(open_page):
+    """In 2D the slider lay below the fold, so that nobody saw what it moved."""
+    page = open_page("#m=water")
+    for name in ("time", "grid", "field", "truth", "operator", "difference"):
+        box = page.locator(f"#{name}").bounding_box()
+        assert box["y"] + box["height"] <= 900, name
+
+
+def test_axis_labels_have_room(open_page):
+    """8.0e−6 was cut on the left."""
+    page = open_page("#m=waves")
+    cut = page.evaluate(
+        """import('/static/canvas.js').then((m) => [[0, 8e-6], [-1.25e-6, 2]].filter((y) => {
+            const canvas = document.getElementById('truth');
+            const scale = { low: 0, high: 1, table: new Uint8ClampedArray(768) };
+            const frame = { columns: 2, rows: 2, at: () => 0, scale, labels: ['', ''] };
+            const box = m.drawField(canvas, { ...frame, x: [0, 1], y });
+            const pen = canvas.getContext('2d');
+            return y.some((value) => pen.measureText(m.short(value)).width > box.x - 5);
+        }))"""
+    )
+    assert cut == []
+    assert page.evaluate("import('/static/canvas.js').then((m) => m.short(8e-6))") == "8e−6"
+
+
+def test_a_server_that_is_gone_is_said_in_words(open_page):
+    """It said "Failed to fetch"."""
+    page = open_page("#m=waves&s=1", refused="ERR_FAILED")
+    page.route("**/api/**", lambda route: route.abort())
+    page.click("#next")
+    settled(page)
+    assert page.inner_text("#message").startswith("The server does not answer.")
+    assert page.is_visible("#message.warn")
+
+
+def test_while_something_loads_the_page_says_what(open_page, service, monkeypatch):
+    """The first prediction, and the first solution, may take seconds: no panel stays blank."""
+    page = open_page("#m=waves&s=1")
+    predict, free = service.predict, Event()
+    monkeypatch.setattr(service, "predict", lambda *asked: (free.wait(30), predict(*asked))[1])
+    page.select_option("#data", "shallow_water")
+    page.wait_for_selector("#message:has-text('Predicting')")
+    spinner = "getComputedStyle(document.getElementById('message'), '::before').animationName"
+    assert page.evaluate(spinner) == "turn"
+    heights = [page.locator(f"#{name}").bounding_box()["height"] for name in ("truth", "operator")]
+    free.set()
+    settled(page)
+    assert page.evaluate(spinner) == "none"
+    assert heights == [
+        page.locator(f"#{n}").bounding_box()["height"] for n in ("truth", "operator")
+    ]
+
+
+@pytest.mark.slow
+def test_samples_begin_with_number_0(open_page):
+    """Before 0 came sample 16,777,215; a number that is too large is the last one."""
+    page = open_page("#m=waves&s=0")
+    assert page.is_disabled("#previous")
+    page.click("#next")
+    settled(page)
+    page.click("#previous")
+    settled(page)
+    assert page.input_value("#seed") == "0"
+    page.fill("#seed", "99999999")
+    page.press("#seed", "Enter")
+    settled(page)
+    assert page.input_value("#seed") == str(2**24 - 1)

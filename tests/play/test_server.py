@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 import time
+from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -188,6 +189,25 @@ def test_slow_clients_are_cut_off(hasty):
         time.sleep(0.05)
     client.close()
     assert not server.server_state.connections
+
+
+def test_a_client_that_goes_on_asking_keeps_its_connection():
+    """It was cut off whenever it happened to be idle at two looks of the server."""
+    h11 = pytest.importorskip("h11")
+    protocol = object.__new__(listening.patient_protocol(10.0))
+    cut = []
+    protocol.transport = SimpleNamespace(
+        get_write_buffer_size=lambda: 0, abort=lambda: cut.append(1)
+    )
+    protocol.loop = SimpleNamespace(call_later=lambda *when: None)
+    protocol.conn = SimpleNamespace(their_state=h11.IDLE)
+    protocol.unread, protocol.idle, protocol.latest = 0, False, None
+    for request in range(3):
+        protocol.cycle = SimpleNamespace(number=request)
+        protocol.look()
+    assert not cut
+    protocol.look()
+    assert cut
 
 
 def test_a_full_queue_refuses_and_a_client_that_leaves_takes_its_job_along():

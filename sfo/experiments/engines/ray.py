@@ -10,18 +10,20 @@ import logging
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import sfo
 from sfo import plugins
 from sfo.data.load import data_folder
 from sfo.experiments.engines.engine import Event
+from sfo.experiments.engines.grpc import answers_grpc
 from sfo.experiments.engines.job import perform
 from sfo.experiments.engines.local import ONE_THREAD
 from sfo.experiments.results import AlreadyClaimed, Results, name
@@ -32,8 +34,6 @@ RETRIES = 3
 """Times that Ray begins a task again whose worker or node was lost."""
 CLUSTER_TIMEOUT = 10
 """Seconds in which a cluster must answer."""
-HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""How HTTP/2 begins (RFC 9113, 3.4), with settings that change nothing."""
 QUEUED_PER_CORE = 2
 """Tasks per core of the cluster that wait in Ray's own queue."""
 
@@ -148,23 +148,44 @@ class RayEngine:
 
 def _connect(ray: Any, address: str | None, workers: int | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    quiet: dict[str, Any] = dict(log_to_driver=False, logging_level=logging.ERROR)
     if address is None:
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+        ray.init(num_cpus=workers, include_dashboard=False, **quiet)
         return
     _check_answers(address)
+    with tempfile.TemporaryFile() as said:
+        try:
+            with warnings.catch_warnings(), _errors_to(said):
+                warnings.simplefilter("ignore")  # Said below, in a sentence.
+                ray.init(address=address, **quiet)
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            said.seek(0)
+            if b"AuthToken" in said.read() + str(error).encode():
+                raise ValueError(
+                    f"The Ray cluster at {address} asks for its token: copy ~/.ray/auth_token of "
+                    "its head to the same place here, and set RAY_AUTH_MODE=token."
+                ) from error
+            raise ValueError(f"{_no_cluster(address)} Ray says: {_first_line(error)}") from error
+
+
+@contextmanager
+def _errors_to(file: IO[bytes]) -> Iterator[None]:
+    """Keep what the process, its C++ parts too, prints as errors meanwhile."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(file.fileno(), 2)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Said below, in a sentence.
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise ValueError(f"{_no_cluster(address)} Ray says: {_first_line(error)}") from error
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _check_answers(address: str) -> None:
-    """Ask the port first: Ray itself would try for minutes.
+    """Ask the port first: Ray itself would try for minutes, and say so each second.
 
-    Its servers speak gRPC, which is HTTP/2: whoever is greeted answers with its settings, in a
-    frame of type 4. Where Ray is told to encrypt, it is enough that somebody is there.
+    Where Ray is told to encrypt, it is enough that somebody is there.
     """
     if address in ("auto", "local"):
         return
@@ -173,13 +194,11 @@ def _check_answers(address: str) -> None:
         raise ValueError(f"`address` must be HOST:PORT, ray://HOST:PORT or auto, got {address!r}.")
     try:
         with socket.create_connection((host, int(port)), timeout=CLUSTER_TIMEOUT) as there:
-            if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
-                return
-            there.sendall(HTTP2_PREFACE)
-            answer = there.makefile("rb").read(9)
+            is_encrypted = os.environ.get("RAY_USE_TLS", "0") not in ("", "0")
+            is_ray = is_encrypted or answers_grpc(there, host, CLUSTER_TIMEOUT)
     except (OSError, OverflowError) as error:
         raise ValueError(f"{_no_cluster(address)} ({_first_line(error)})") from error
-    if answer[3:4] != b"\4":
+    if not is_ray:
         raise ValueError(f"{_no_cluster(address)} (Something else does.)")
 
 

@@ -8,6 +8,7 @@ one file. Adding one takes that file and a line here.
 # isort: off
 from sfo.experiments.studies import main as main
 from sfo.experiments.studies import pareto as pareto
+from sfo.experiments.studies import start as start
 from sfo.experiments.studies import data as data
 from sfo.experiments.studies import coefficients as coefficients
 from sfo.experiments.studies import layers as layers

@@ -9,7 +9,7 @@ from sfo.experiments.blocks import Block, Entry, Row, Table, pictures
 from sfo.experiments.present import error_notes
 from sfo.experiments.seconds import run_seconds
 from sfo.experiments.studies.cells import PAPER_BENCHMARKS
-from sfo.experiments.studies.main import main_cells, main_experiment
+from sfo.experiments.studies.main import main_cells, main_experiment, small_batches
 from sfo.experiments.study import Cell, Study, with_changes
 from sfo.experiments.study_results import StudyResults, trusted
 from sfo.models.build import Preset
@@ -82,10 +82,7 @@ def pareto_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     """Every family at its sizes, by Muon at 1e-2 with 2/5 of the scale's batch."""
     cells = []
     for benchmark in PAPER_BENCHMARKS:
-        batch = max(1, 2 * Experiment.of(benchmark, scale=scale).train.batch_size // 5)
-        train: dict[str, Any] = dict(
-            schedule="one_cycle", clip=1.0, optimizer="muon", learning_rate=1e-2, batch_size=batch
-        )
+        train = small_batches(benchmark, scale)
         for column, family in FAMILIES.items():
             # UNO's large weights on several axes make Muon's step many times Adam's.
             if column == "uno" and benchmark in PAPER_BENCHMARKS[4:]:

@@ -5,7 +5,10 @@ const TRIES = 5;
 /** Fetch an address; a busy server is asked again, any other refusal is an error in its words. */
 async function ask(path, options = {}) {
   for (let tries = 0; ; tries++) {
-    const answer = await fetch(path, options);
+    const answer = await fetch(path, options).catch((error) => {
+      if (error.name === "AbortError") throw error;
+      throw new Error("The server does not answer. Is `sfo play` still running in its terminal?");
+    });
     if (answer.ok) return answer;
     const { error } = await answer.json().catch(() => ({ error: `The server said ${answer.status}.` }));
     if (answer.status !== 503 || tries >= TRIES) throw new Error(error);

@@ -2,6 +2,8 @@
 
 import { paint } from "./colours.js";
 
+const FONT = "12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
+
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
@@ -10,7 +12,7 @@ export function colour(name) {
 export function short(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  const words = size >= 1e4 || size < 1e-3 ? value.toExponential(1).replace("e+", "e") : String(Number(value.toPrecision(3)));
+  const words = size >= 1e4 || size < 1e-3 ? value.toExponential(1).replace(".0e", "e").replace("e+", "e") : String(Number(value.toPrecision(3)));
   return words.replaceAll("-", "−");
 }
 
@@ -30,7 +32,7 @@ export function prepare(canvas, height) {
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
-  context.font = "12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
+  context.font = FONT;
   context.fillStyle = colour("quiet");
   return { context, width, height };
 }
@@ -50,12 +52,15 @@ function text(context, words, x, y, align = "left") {
 
 const [LEFT, BELOW, BAR] = [42, 20, 36];
 
-function prepareField(canvas, square) {
-  const width = (canvas.clientWidth || 300) - LEFT;
+function prepareField(canvas, square, labels = []) {
+  const pen = canvas.getContext("2d");
+  pen.font = FONT;
+  const left = Math.max(LEFT, ...labels.map((words) => Math.ceil(9 + pen.measureText(words).width)));
+  const width = (canvas.clientWidth || 300) - left;
   const high = square ? Math.min(width, 460) : Math.min(300, Math.max(190, 0.75 * width));
   const wide = square ? high : width;
   const { context } = prepare(canvas, high + BELOW + BAR);
-  return { context, box: { x: LEFT + (width - wide) / 2, y: 0, w: wide, h: high }, below: BELOW };
+  return { context, box: { x: left + (width - wide) / 2, y: 0, w: wide, h: high }, below: BELOW };
 }
 
 /** Words where an image will be, which takes the same room. */
@@ -73,7 +78,7 @@ export function drawWords(canvas, words, square) {
  *   labels: [x, y], square, marker: share of the height or null }
  */
 export function drawField(canvas, frame) {
-  const { context, box, below } = prepareField(canvas, frame.square);
+  const { context, box, below } = prepareField(canvas, frame.square, frame.y.map(short));
   const [wide, shape] = [box.w, box.h];
   drawImage(context, paint(frame.columns, frame.rows, frame.at, frame.scale), box);
   const [xName, yName] = frame.labels;

@@ -48,16 +48,15 @@ export function drawKernels() {
     return values.subarray(start, start + size);
   });
   const names = meta.titles[layer];
-  let said = "";
+  const [far, half] = [reach(rows, offsets), Math.floor(offsets[0] / 2)];
   if (offsets.length === 1) {
-    const half = Math.floor(offsets[0] / 2);
-    const lines = rows.map((row, p) => ({ values: Array.from(row), name: names[p].replaceAll(" ", ""), style: colour(STYLES[p]), width: 1.6 }));
-    drawLines(byId("kappa"), lines, { x: [-half, offsets[0] - half], y: extent(...rows), label: "offset x − x′ in points" });
+    const near = (row) => Array.from(row.subarray(half - far, half + far + 1));
+    const lines = rows.map((row, p) => ({ values: near(row), name: names[p].replaceAll(" ", ""), style: colour(STYLES[p]), width: 1.6 }));
+    drawLines(byId("kappa"), lines, { x: [-far, far], y: extent(...rows), label: "offset x − x′ in points", ends: true });
   } else {
-    const far = drawImages(byId("kappa"), rows, names, offsets);
-    said = `, ±${far} points`;
+    drawImages(byId("kappa"), rows, names, offsets, far);
   }
-  byId("kappa-words").textContent = `the four largest, in → out channel${said}`;
+  byId("kappa-words").textContent = `the four largest, in → out channel; ±${far} points`;
   byId("kappa").setAttribute("aria-label", `Learned kernels of layer ${layer + 1}, between channels ${names.join(", ")}`);
   const sizes = meta.sizes[layer];
   drawLines(byId("sizes"), [{ values: sizes, style: colour("accent") }], {
@@ -66,13 +65,14 @@ export function drawKernels() {
   byId("sizes").setAttribute("aria-label", `Sizes of ${sizes.length} coefficients of layer ${layer + 1}, the largest ${short(Math.max(...sizes))}`);
 }
 
-const OUTSIDE = 0.02;
+const OUTSIDE = 0.1;
 
-/** Half the side of the square around offset 0 outside of which little is left of Σ κ². */
-function reach(rows, [X, Y]) {
+/** How far from offset 0, along one axis or two, all but a tenth of Σ κ² is reached. */
+function reach(rows, offsets) {
+  const [X, Y] = offsets.length > 1 ? offsets : [1, offsets[0]];
   const [cx, cy] = [Math.floor(X / 2), Math.floor(Y / 2)];
-  const most = Math.min(cx, cy, X - 1 - cx, Y - 1 - cy);
-  let far = Math.min(4, most);
+  const most = Math.min(...offsets.map((n) => n - 1 - Math.floor(n / 2)));
+  let far = Math.min(offsets.length > 1 ? 4 : 8, most);
   for (const row of rows) {
     const rings = new Float64Array(Math.max(cx, cy) + 1);
     row.forEach((value, i) => (rings[Math.max(Math.abs(Math.floor(i / Y) - cx), Math.abs((i % Y) - cy))] += value * value));
@@ -83,8 +83,7 @@ function reach(rows, [X, Y]) {
   return far;
 }
 
-function drawImages(canvas, rows, names, [X, Y]) {
-  const far = reach(rows, [X, Y]);
+function drawImages(canvas, rows, names, [X, Y], far) {
   const [left, low, shown] = [Math.floor(X / 2) - far, Math.floor(Y / 2) - far, 2 * far + 1];
   const across = canvas.clientWidth < 420 ? 2 : 4;
   const gap = 10;
@@ -101,5 +100,4 @@ function drawImages(canvas, rows, names, [X, Y]) {
     context.fillText(names[p], x, y + 12);
     context.fillText(`up to ${short(errorScale(row).high)}`, x, y + side + 33);
   });
-  return far;
 }

@@ -123,7 +123,7 @@ async function refresh(keepSample = false) {
       if (mine !== round) return;
       compose();
     }
-    say("");
+    say(results.guess ? "" : "Predicting …");
     results.guess = await ask("predict", signal);
     if (mine !== round) return;
     results.truth = null;
@@ -149,7 +149,7 @@ async function refresh(keepSample = false) {
   }
 }
 
-/** A hint where the drawn state lies far from what the model has seen. */
+/** A hint that a drawn state is not what the model has seen, or lies far from it. */
 function outside() {
   if (!isDrawn()) return "";
   const [low, high] = about.ranges[0];
@@ -160,7 +160,7 @@ function outside() {
       return `The state leaves the range of the samples, ${short(low)} to ${short(high)}: the operator has not seen such.`;
     }
   }
-  return "";
+  return "The model has learned from samples, not from drawings: its error may be far from the test error.";
 }
 
 function remember() {
@@ -190,8 +190,9 @@ function showNumbers() {
   const ratio = solver && operator ? solver / operator : null;
   byId("ratio-title").textContent = ratio && ratio < 1 ? "Operator is slower by" : "Operator is faster by";
   put("ratio", ratio ? `${plain(Number(Math.max(ratio, 1 / ratio).toPrecision(2)))} ×` : "–", ratio);
-  byId("solver-title").textContent = about.truth === "solver" ? `Solver, ${many(about.solver_grid)}` : "Solver";
-  byId("operator-title").textContent = `Operator, ${many(about.grids[state.grid])}`;
+  byId("solver-note").textContent = about.truth === "solver" ? `on ${many(about.solver_grid)} points` : "not known";
+  byId("operator-note").textContent = `on ${many(about.grids[state.grid])} points`;
+  byId("error-note").textContent = about.times.length > 1 ? "over all times" : "of the solution";
   byId("truth-title").textContent = about.truth === "solver" ? "Solver" : "Truth";
   byId("minus").textContent = about.truth === "solver" ? "solver" : "truth";
   byId("truth-words").textContent = truth?.meta.shape ? truth.meta.words.replace(/^solver /, "") : "";
@@ -201,12 +202,14 @@ function showNumbers() {
 function showErrorNow() {
   const now = results.errors?.frames[state.frame];
   put("error-now", now === undefined ? "–" : percent(now), now);
+  byId("error-now-note").textContent = `t = ${short(about.times[state.frame])}`;
 }
 
 function redraw() {
-  if (!about || !values) return;
+  if (!about) return;
   page.place = drawState(byId("state"), about, state, values, page.cursor);
   byId("undo").disabled = !isDrawn();
+  byId("previous").disabled = !about.samples && state.seed === 0;
   byId("time-value").textContent = `t = ${short(about.times[state.frame])}`;
   byId("grid-value").textContent = `${many(about.grids[state.grid])} points${state.grid === about.home ? ", as trained" : ""}`;
   if (state.slice !== null) byId("slice-value").textContent = `${state.slice + 1} of ${about.grids[state.grid][2]}`;
@@ -273,6 +276,8 @@ async function choose(name, shared = {}) {
   sample = values = null;
   page.cursor = null;
   setUp(entry, last);
+  showNumbers();
+  redraw();
   await refresh();
   if (byId("kernel").open) await kernels();
 }
@@ -293,7 +298,8 @@ function fitSlice(before) {
 }
 
 function setUp(entry, last) {
-  byId("equation").textContent = about.equation;
+  // An interval stays on one line.
+  byId("equation").textContent = about.equation.replace(/\(([^(), ]+), ([^(), ]+)\)/g, "($1,\u00a0$2)");
   byId("words").textContent = `${about.words} ${about.parameters.toLocaleString("en")} parameters.`;
   byId("time").max = last;
   byId("time").value = state.frame;
@@ -304,6 +310,8 @@ function setUp(entry, last) {
   fill(byId("field"), about.names.map((name, i) => [i, name]), state.field);
   byId("field-row").hidden = about.names.length < 2;
   byId("slice-row").hidden = state.slice === null;
+  byId("other-rows").hidden = ["grid", "slice", "field"].every((name) => byId(`${name}-row`).hidden);
+  byId("sliders").hidden = byId("other-rows").hidden && byId("time-row").hidden;
   if (state.slice !== null) {
     byId("slice").max = about.grids[state.grid][2] - 1;
     byId("slice").value = state.slice;
@@ -382,7 +390,7 @@ function wire() {
   on("previous", "click", () => chooseSample(state.seed - 1));
   on("next", "click", () => chooseSample(state.seed + 1));
   on("random", "click", () => chooseSample(Math.floor(Math.random() * (about.samples ?? 10000))));
-  on("seed", "change", (e) => chooseSample(Math.max(0, Math.floor(Number(e.target.value)) || 0)));
+  on("seed", "change", (e) => chooseSample(Math.max(0, Math.min(e.target.max, Math.floor(Number(e.target.value)) || 0))));
   on("undo", "click", () => chooseSample(state.seed));
   on("time", "input", (e) => {
     stopPlaying();

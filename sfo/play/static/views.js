@@ -120,6 +120,10 @@ function sliceOf(about, state, shape) {
 export function drawState(canvas, about, state, values, cursor) {
   const [, ...shape] = about.state_shape;
   const size = shape.reduce((a, b) => a * b, 1);
+  if (!values) {
+    drawWords(canvas, "…", shape.length > 1);
+    return null;
+  }
   const first = values.subarray(0, size);
   if (shape.length === 1) {
     const range = drawingRange(about.ranges[0]);

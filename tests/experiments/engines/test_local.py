@@ -163,10 +163,11 @@ def test_a_full_disk_stops_all_runs_with_one_sentence(by_itself, tmp_path):
     assert measured(tmp_path) == {}
 
 
-def test_a_folder_that_cannot_be_written_is_refused_first(tmp_path, capsys):
+@pytest.mark.parametrize("study", ["fixed", "params"], ids=["runs", "measurement"])
+def test_a_folder_that_cannot_be_written_is_refused_first(study, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit):
-        main(["reproduce", "fixed", "--scale", "smoke", "--out", str(tmp_path / "file" / "out")])
+        main(["reproduce", study, "--scale", "smoke", "--out", str(tmp_path / "file" / "out")])
     said = capsys.readouterr().err
     assert said.startswith(f"sfo: Cannot write into {tmp_path / 'file' / 'out'}: ")
     assert said.endswith("; choose another folder with --out.\n")
@@ -180,6 +181,13 @@ def test_an_engine_that_is_not_installed_names_its_extra(engine, module, tmp_pat
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(ValueError, match=rf"pip install '.\[{engine}\]' in the clone brings it"):
         make_engine(engine, Results(tmp_path))
+
+
+def test_an_engine_that_cannot_be_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(SystemExit):
+        main(["reproduce", "params", "fixed", "--engine", "ray", "--out", str(tmp_path)])
+    assert not Results(tmp_path).table_path("params").exists()
 
 
 def test_options_of_other_engines_are_refused(tmp_path):

@@ -71,9 +71,18 @@ def test_an_address_that_does_not_answer(address, said, tmp_path):
         make_engine("ray", Results(tmp_path), address=address)
 
 
-@pytest.mark.parametrize("says", [b"", b"SSH-2.0-server\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+NOT_OF_RAY = {
+    "silent": b"",
+    "ssh": b"SSH-2.0-server\r\n",
+    "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    # Settings, and `:status: 404` by its number.
+    "http2": b"\0\0\0\4\0\0\0\0\0" + b"\0\0\1\1\5\0\0\0\1\x8d",
+}
+
+
+@pytest.mark.parametrize("says", NOT_OF_RAY.values(), ids=NOT_OF_RAY)
 def test_a_port_that_is_not_of_ray(says, tmp_path, monkeypatch):
-    """Silent, or of another service: Ray itself would try for thirteen minutes."""
+    """Silent, or of another service: Ray itself would try for up to thirteen minutes."""
     monkeypatch.setattr("sfo.experiments.engines.ray.CLUSTER_TIMEOUT", 0.3)
     monkeypatch.delenv("RAY_USE_TLS", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -83,6 +92,23 @@ def test_a_port_that_is_not_of_ray(says, tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=rf"^No Ray cluster answers at 127\.0\.0\.1:{port}: "):
             make_engine("ray", Results(tmp_path), address=f"127.0.0.1:{port}")
     assert time.monotonic() - begun < 5
+
+
+def test_a_cluster_that_asks_for_a_token_is_told_in_a_sentence(tmp_path, monkeypatch, capfd):
+    """Ray prints why itself, each second, and ends with an error that does not say it."""
+
+    def refused(**options):
+        os.write(2, b"Unauthenticated: InvalidAuthToken: Authentication token is missing\n")
+        raise ConnectionError("Failed to connect")
+
+    monkeypatch.setattr("sfo.experiments.engines.ray.answers_grpc", lambda *_: True)
+    monkeypatch.setattr(ray, "init", refused)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        said = rf"^The Ray cluster at {address} asks for its token: copy ~/\.ray/auth_token"
+        with pytest.raises(ValueError, match=said):
+            make_engine("ray", Results(tmp_path), address=address)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_record_that_the_results_have_no_room_for_is_kept_elsewhere(tmp_path, monkeypatch):

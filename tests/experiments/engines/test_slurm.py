@@ -97,7 +97,7 @@ def test_a_job_that_is_killed_is_submitted_again(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_a_hundred_jobs_and_ten_kills(tmp_path):
     runs = [tiny(seed) for seed in range(100)]
     chance = random.Random(0)

@@ -1,0 +1,63 @@
+"""What of SFO's lead is its start: other models from the same guess, and SFO without it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sfo.data.benchmarks import ScaleName
+from sfo.experiments.studies.cells import MAIN_MODELS, MODEL_TITLES, PAPER_BENCHMARKS
+from sfo.experiments.studies.main import COSTLY_MUON, main_experiment, small_batches
+from sfo.experiments.study import Cell, Study, with_changes
+from sfo.registry import STUDIES
+
+OTHERS = ("fno", "neuralop_fno", "uno")
+"""Models that start from SFO's guess too."""
+GUESSED = "with the guess"
+BARE: Mapping[str, Any] = dict(standardise=False, output_skip=False)
+"""The recommended SFO on raw data, without a guess and without a linear path to the output."""
+
+
+def start_cells(scale: ScaleName, seeds: int) -> list[Cell]:
+    """Each model with and without the guess, by the protocol that most models choose."""
+    cells = []
+    for benchmark in PAPER_BENCHMARKS:
+        train = small_batches(benchmark, scale)
+
+        def cell(
+            column: str,
+            name: str,
+            settings: Mapping[str, Any] | None = None,
+            *,
+            benchmark: str = benchmark,
+            **train: Any,
+        ) -> Cell:
+            model, preset = MAIN_MODELS[name]
+            run = main_experiment(benchmark, model, scale, preset, settings)
+            return Cell(benchmark, column, with_changes(run, **train), seeds)
+
+        cells.append(cell("sfo_recommended", "sfo_recommended", **train))
+        cells.append(cell("sfo_bare", "sfo_recommended", BARE, **train))
+        for name in OTHERS:
+            if (name, benchmark) not in COSTLY_MUON:
+                cells.append(cell(f"{name} {GUESSED}", name, normaliser="first_guess", **train))
+                cells.append(cell(name, name, **train))
+    return cells
+
+
+STUDIES.register("start")(
+    Study(
+        "start",
+        "The start: the same first guess for other models, %",
+        "The recommended SFO starts from a least squares guess: each frame as a multiple of the "
+        "input at the same point plus an offset, and learns what that leaves, scaled to the size "
+        "of 1. Here other models start from it too (`--normaliser first_guess`), and SFO without "
+        "(`standardise=false output_skip=false`). All by Muon at 1e-2 with 2/5 of the batch.",
+        start_cells,
+        titles={
+            "sfo_recommended": f"{MODEL_TITLES['sfo_recommended']} (has the guess)",
+            "sfo_bare": "without",
+            **{name: "without" for name in OTHERS},
+            **{f"{name} {GUESSED}": f"{MODEL_TITLES[name]} {GUESSED}" for name in OTHERS},
+        },
+        least_columns=2,
+    )
+)
