@@ -251,7 +251,7 @@ def test_a_drawn_permeability_is_solved():
 def test_the_solvers_first_call_which_compiles_is_not_timed(monkeypatch):
     """Diffusion–Sorption's 0.1 s were 7 s at first, and the operator 59 times as fast."""
     experiment = Experiment.of("allen_cahn", preset="recommended", scale="smoke")
-    source = solver_source(experiment, benchmark_shape(experiment))
+    source = solver_source(experiment, DataShape.of_benchmark(experiment))
     solve, seconds, clock = type(source.benchmark).solve_inputs, [7.0, 0.1, 0.2], [0.0]
 
     def compiles_first(self, inputs, times):
