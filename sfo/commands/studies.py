@@ -80,7 +80,7 @@ def reproduce(
 
     chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
     taken = Devices.of(accelerator, devices)
-    work = Reproduction.of(chosen, out, workers or taken.count())
+    work = Reproduction.of(chosen, out, taken.count() if workers is None else workers)
     console = plain_console()
     for peer in chosen.missing_models(work.results):
         line = f"{peer} is left out; {install_command('peers')} brings it."
