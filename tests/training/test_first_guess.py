@@ -129,7 +129,7 @@ def test_the_guess_around_a_model_is_the_one_inside_of_an_sfo():
         settings=bare,
         train=dict(normaliser="first_guess"),
     )
-    shape = data_shape(inside)
+    shape = DataShape.of_benchmark(inside)
     a = 3 + torch.randn(8, 1, *shape.grid.shape)
     u = torch.rand(shape.out_channels, 1) * a + a.square().flip(2)
     train = Pairs(a, u, shape.grid, tuple(range(8)), shape.times, shape.names, shape.inputs)
@@ -151,7 +151,7 @@ def test_any_model_starts_from_the_guess():
     experiment = Experiment.of(
         "diffusion_sorption", "fno", scale="smoke", train=dict(normaliser="first_guess")
     )
-    shape = data_shape(experiment)
+    shape = DataShape.of_benchmark(experiment)
     front = 1 + torch.rand(shape.out_channels, *shape.grid.shape)
     a = torch.randn(40, 1, 1).expand(-1, -1, *shape.grid.shape)
     u = front * (1 + 0.01 * torch.randn(40, 1, 1)) + 0.5 * a
@@ -170,4 +170,4 @@ def test_a_guess_that_cannot_be_made_is_refused():
         "allen_cahn", preset="recommended", scale="smoke", train=dict(normaliser="first_guess")
     )
     with pytest.raises(ValueError, match="this SFO does"):
-        build(twice, data_shape(twice))
+        build(twice, DataShape.of_benchmark(twice))
