@@ -5,7 +5,7 @@
 # its states at 26 later times. You make data from the equation, train a network on them, and look
 # at what it does on states that it has never seen.
 #
-# Two numbers decide how long this takes. With these, some minutes on one core.
+# Two numbers decide how long this takes. With these, half a minute of one core.
 
 # %%
 import sfo

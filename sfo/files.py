@@ -206,6 +206,41 @@ def sha256(content: bytes | str) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
+def parse_json(text: str | bytes) -> Any:
+    """A value from JSON; whatever is wrong with the text is a ValueError.
+
+    Example:
+        >>> parse_json("[" * 100_000)
+        Traceback (most recent call last):
+        ValueError: it is nested too deeply
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, or a ValueError that names the file."""
+    return _json_object(path, path.read_bytes(), str(path))
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON objects in the lines of a file; none if there is no file."""
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return [_json_object(path, row, f"{path}, line {n + 1},") for n, row in enumerate(lines)]
+
+
+def _json_object(path: Path, text: bytes, where: str) -> dict[str, Any]:
+    try:
+        entries = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"{where} is damaged: {error}.") from None
+    if not isinstance(entries, dict):
+        raise ValueError(f"{where} is damaged: it must be a JSON object, got {entries!r:.80}.")
+    return entries
+
+
 def json_sha256(value: Any) -> str:
     """SHA-256 of a value as JSON with sorted keys: equal for equal values.
 

@@ -7,6 +7,7 @@ import shlex
 import pytest
 from pages import DOCS, OWN, PAGES, ROOT, TUTORIALS, blocks, briefly, name_of
 
+import sfo.zoo
 from sfo import cli
 from sfo.registry import BENCHMARKS, MODELS
 
@@ -102,6 +103,25 @@ def test_the_readme_says_what_the_report_says(monkeypatch):
     import assemble
 
     assert assemble.result_sentence() in (ROOT / "README.md").read_text()
+
+
+def test_the_readme_says_what_speaks_against_a_difference(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    import assemble
+
+    assert "one seed" in assemble.doubt("**1.01 (1 seed)**", "PINO 1.86 ± 0.1 (paper FNO 0.4)")
+    assert "overlap" in assemble.doubt("**0.07 ± 0.02**", " PINO 0.08 ± 0.03 (paper SVD-NO 0.33)")
+    assert not assemble.doubt("**0.177 ± 0.011**", " neuraloperator FNO 0.39 ± 0.05 (paper – )")
+
+
+def test_errors_on_a_finer_grid_are_those_of_the_cards():
+    """Of the pretrained models that the page names."""
+    text = (DOCS / "guides" / "other_grids.md").read_text()
+    for name, title in (("burgers", "Burgers"), ("darcy", "Darcy"), ("allen_cahn", "Allen–Cahn")):
+        card = sfo.zoo.card(name)
+        own, finer = re.search(rf"{title} (?:has )?([\d.]+)\D*? and ([\d.]+)", text).groups()
+        assert float(own) == float(f"{card['test_error_percent']:.2g}")
+        assert float(finer) == float(f"{card['double_grid_error_percent']:.2g}")
 
 
 def test_every_equation_can_be_drawn(monkeypatch):

@@ -52,3 +52,50 @@ def test_a_run_in_a_linked_folder_is_the_same_run(tmp_path, monkeypatch):
         RunFolder(tmp_path / "linked").opened(small(), "auto"),
     ):
         pass
+
+
+DAMAGED_JSON = {
+    "nothing": "",
+    "no object": "null",
+    "a list": "[]",
+    "a number": "5",
+    "not JSON": "{",
+    "zeros": "\0\0",
+    "deep": "[" * 100_000,
+    "deep objects": '{"a":' * 50_000,
+    "huge": "9" * 5000,
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED_JSON.values(), ids=DAMAGED_JSON)
+def test_whatever_a_json_file_holds_is_a_sentence(text, tmp_path):
+    """A list in record.json, and brackets in brackets anywhere, ended in a traceback."""
+    from sfo.experiments.record import Record
+    from sfo.models.pretrained import PretrainedError, read_config
+    from sfo.training.config import Experiment
+    from sfo.training.folder import RunFolder
+
+    for name in ("record.json", "experiment.json", "cost.json", "config.json"):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=r"record.json is not a Record"):
+        Record.load(tmp_path / "record.json")
+    with pytest.raises(ValueError, match=r"experiment.json: An experiment must be"):
+        Experiment.load(tmp_path / "experiment.json")
+    with pytest.raises(ValueError, match=r"cost.json is damaged"):
+        RunFolder(tmp_path).cost()
+    with pytest.raises(PretrainedError, match=r"config.json is "):
+        read_config(tmp_path)
+    if text.strip():
+        (tmp_path / "metrics.jsonl").write_text('{"epoch": 0}\n' + text + "\n")
+        with pytest.raises(ValueError, match=r"metrics.jsonl, line 2, is damaged"):
+            RunFolder(tmp_path).history()
+
+
+def test_a_record_that_was_sealed_again(tmp_path):
+    """Its seal is no secret, so what is in it may be anything."""
+    from sfo.experiments.record import Record, seal
+
+    for entries in ({}, {"errors": 5}, {"errors": {}, "experiment": []}, {"errors": {"x": 1}}):
+        (tmp_path / "record.json").write_text(seal(entries))
+        with pytest.raises(ValueError, match=r"record.json holds what no Record does"):
+            Record.load(tmp_path / "record.json")

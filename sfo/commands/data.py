@@ -1,6 +1,5 @@
 """Commands about data: generate, download, doctor."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +8,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sfo.commands.console import plain_console
 from sfo.data.benchmarks import ScaleName
+from sfo.files import parse_json
 from sfo.registry import BENCHMARKS
 
 Name = Annotated[str, tyro.conf.Positional]
@@ -107,8 +107,8 @@ def parse_options(options: list[str]) -> dict[str, Any]:
         if not equals or not name:
             raise ValueError(f"`--option` must be name=value, got {entry!r}.")
         try:
-            values[name] = json.loads(text)
-        except json.JSONDecodeError:
+            values[name] = parse_json(text)
+        except ValueError:
             values[name] = text
     return values
 

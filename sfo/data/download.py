@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from sfo.data.published import PUBLISHED, PublishedFile
-from sfo.files import lock_path, locked, move_into_place, resolved
+from sfo.files import lock_path, locked, move_into_place, parse_json, resolved
 
 ByteProgress = Callable[[int, int | None], None]
 
@@ -129,7 +129,7 @@ class _Part:
         self.note = target.with_name(target.name + ".part.json")
         self.remote = _Remote(address, version=None, total=None)
         try:
-            remote = _Remote(**json.loads(self.note.read_text()))
+            remote = _Remote(**parse_json(self.note.read_text()))
         except (FileNotFoundError, ValueError, TypeError):
             remote = None
         if remote is not None and remote.address == address:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sfo.checks import check_choice
 from sfo.data.trajectories import Trajectories
+from sfo.files import read_json
 from sfo.grid import Grid
 
 Scheme = Literal["default", "paper", "paper_first", "deduplicated"]
@@ -211,7 +212,7 @@ class Split:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Split":
         """The split that `save` wrote."""
-        entries = json.loads(Path(path).read_text())
+        entries = read_json(Path(path))
         return cls(entries.pop("scheme"), **{k: tuple(v) for k, v in entries.items()})
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from sfo.data.load import data_folder
-from sfo.files import write_atomically
+from sfo.files import parse_json, write_atomically
 from sfo.registry import BENCHMARKS
 from sfo.training.config import Experiment
 from sfo.training.loss import relative_l2
@@ -40,8 +40,8 @@ class Estimates:
         self.path = path or data_folder().parent / "step-cpu-seconds.json"
         self._known: dict[str, float] = {}
         if self.path.exists():
-            with suppress(ValueError):  # Damaged: the steps are measured again.
-                self._known = dict(json.loads(self.path.read_text()))
+            with suppress(ValueError, TypeError):  # Damaged: the steps are measured again.
+                self._known = dict(parse_json(self.path.read_text()))
 
     def seconds(self, experiment: Experiment) -> float:
         """Expected seconds of a whole run: steps times the time of one."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import sfo
 from sfo.evaluation.errors import Errors
-from sfo.files import json_sha256, write_atomically
+from sfo.files import json_sha256, parse_json, write_atomically
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Experiment
 
@@ -123,9 +123,12 @@ class Record:
     def load(cls, path: str | os.PathLike[str]) -> "Record":
         """Read one, or say what is wrong with it."""
         try:
-            return cls.from_json(Path(path).read_text())
+            return cls.from_json(Path(path).read_text(errors="replace"))
         except RecordError as error:
             raise RecordError(f"{path} {error}.") from error
+        # Sealed again by whoever edited it.
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RecordError(f"{path} holds what no Record does: {error}.") from error
 
 
 @dataclass(frozen=True)
@@ -170,9 +173,9 @@ def seal(entries: dict[str, Any]) -> str:
 def unseal(text: str) -> dict[str, Any]:
     """What `seal` was given, or a `RecordError` that ends a sentence about the file."""
     try:
-        entries = json.loads(text)
+        entries = parse_json(text)
         seal = entries.pop("sha256")
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise RecordError("is not a Record") from error
     if entries.get("format") != FORMAT:
         raise RecordError(f"has the format {entries.get('format')}, not {FORMAT}")

@@ -21,7 +21,7 @@ from sfo.data.sources import open_data
 from sfo.evaluation.cost import count_parameters, measure_cost
 from sfo.evaluation.errors import Errors, evaluate, to_model
 from sfo.experiments.record import Record
-from sfo.files import save_figure
+from sfo.files import read_json_lines, save_figure
 from sfo.models.operator import Operator
 from sfo.models.pretrained import RUN_MODEL
 from sfo.registry import BENCHMARKS, MODELS
@@ -194,7 +194,7 @@ def _cost(trained: Run, test: Pairs, memory: bool) -> dict[str, Any]:
     a, u = test.a[:batch], test.u[:batch]
     measured = asdict(measure_cost(trained.model, a, u, memory=memory))
     timing = trained.folder / "timing.jsonl"
-    seconds = [json.loads(line)["seconds"] for line in timing.read_text().splitlines()]
+    seconds = [row["seconds"] for row in read_json_lines(timing)]
     return {"seconds_per_epoch": statistics.median(seconds) if seconds else None, **measured}
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor, nn
 
-from sfo.files import sha256, write_atomically
+from sfo.files import parse_json, sha256, write_atomically
 from sfo.models.units import Units
 from sfo.registry import MODELS
 
@@ -179,7 +179,7 @@ def _former_weights(folder: Path) -> str | None:
     if not path.exists():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_text(encoding="utf-8"))
         own = found["format"] == FORMAT
     except (ValueError, TypeError, LookupError):
         own = False
@@ -212,7 +212,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The configuration of a saved model, or a sentence on what is wrong with it."""
     path = folder / CONFIG
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PretrainedError(
             f"No model in {str(folder)!r}: cannot read {CONFIG} ({error.strerror})."

@@ -8,6 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+MOST_STEPS = 1e8
+"""From one time to the next; more would not end."""
+
 
 class ETDRK4:
     """One step h of ∂û/∂t = λ û + μ r(û), for every Fourier coefficient and its λ and μ.
@@ -176,4 +179,9 @@ def step_plan(
     stops = {t for t in doublings if t < times[-1]} | set(times)
     for start, end in pairwise(sorted(stops)):
         limit = max_step / 2 ** sum(start < t for t in doublings)
+        if not end - start < MOST_STEPS * limit:
+            raise ValueError(
+                f"From {start:g} to {end:g} there are more than {MOST_STEPS:g} steps of at most "
+                f"{limit:g}; pass nearer `times` or a longer `max_step`."
+            )
         yield start, end, max(1, math.ceil((end - start) / limit - 1e-9))

@@ -14,7 +14,7 @@ from pydantic import (
 from sfo.data.arrays import Arrays, split_by_share
 from sfo.data.benchmarks import ScaleName
 from sfo.data.pairs import Scheme
-from sfo.files import json_sha256
+from sfo.files import json_sha256, parse_json
 from sfo.models.build import Preset
 from sfo.models.presets import has_paper, paper_settings
 from sfo.registry import BENCHMARKS, MODELS
@@ -299,8 +299,8 @@ class Experiment(Config):
     def from_json(cls, text: str) -> "Experiment":
         """The experiment that `to_json` wrote, or that a person did."""
         try:
-            entries = json.loads(text)
-        except json.JSONDecodeError as error:
+            entries = parse_json(text)
+        except ValueError as error:
             raise ConfigError(f"An experiment must be JSON: {error}.") from None
         if not isinstance(entries, dict):
             raise ConfigError(f"An experiment must be a JSON object, got {entries!r:.80}.")

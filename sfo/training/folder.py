@@ -27,7 +27,14 @@ import torch
 import sfo
 from sfo import plugins
 from sfo.data.pairs import Pairs
-from sfo.files import lock_path, locked, remove_unfinished, write_atomically
+from sfo.files import (
+    lock_path,
+    locked,
+    read_json,
+    read_json_lines,
+    remove_unfinished,
+    write_atomically,
+)
 from sfo.machine import usable_cores
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Experiment
@@ -177,7 +184,7 @@ class RunFolder:
         path = self.path / name
         if not path.exists():
             raise ValueError(f"{self} has no {name}; is the run finished? See `sfo resume`.")
-        return json.loads(path.read_text())
+        return read_json(path)
 
     def write_metrics(self, history: list[dict[str, Any]]) -> None:
         """All epochs so far."""
@@ -185,9 +192,7 @@ class RunFolder:
 
     def history(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl, one per epoch; none before the first."""
-        path = self.path / "metrics.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [json.loads(line) for line in lines]
+        return read_json_lines(self.path / "metrics.jsonl")
 
     def cost(self) -> dict[str, Any] | None:
         """What cost.json says, if it was measured."""

@@ -156,3 +156,12 @@ def test_a_step_must_be_positive():
     for max_step in (0.0, -1.0, math.nan):
         with pytest.raises(ValueError, match=f"`max_step` must be positive, got .*{max_step}"):
             AllenCahn().solve(torch.zeros(1, 1, 8), [0, 1], max_step=max_step)
+
+
+@pytest.mark.parametrize(
+    ("times", "max_step"), [([0.0, 1e12], 0.01), ([0.0, 1e300], 1e-300), ([0.0, 1.0], 5e-324)]
+)
+def test_what_would_not_end_is_not_begun(times, max_step):
+    """Times of 1e12 were stepped through for ever; 1e300 / 1e-300 is more than a float holds."""
+    with pytest.raises(ValueError, match=r"more than 1e\+08 steps of at most .*`max_step`"):
+        AllenCahn().solve(torch.zeros(1, 1, 8), times, max_step=max_step)

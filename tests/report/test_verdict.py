@@ -4,6 +4,7 @@ import pytest
 from synthetic import fill
 
 from sfo.experiments.studies import STUDIES
+from sfo.experiments.studies.start import summarise_start
 from sfo.experiments.studies.verdict import paired_table, rank_table, sentences
 from sfo.experiments.study_results import study_results
 
@@ -56,3 +57,25 @@ def test_paired_comparison_has_the_means_difference(main):
     assert rows["1D Allen–Cahn"][3] == "0.50×"
     assert rows["3D Maxwell"][0] == "FNO"
     assert rows["3D Maxwell"][2].startswith("+10 (")
+
+
+def test_first_or_not_where_others_start_from_the_same_guess(tmp_path):
+    """The best of those with the guess counts, not those without, and no row without any."""
+    errors = {
+        ("allen_cahn", "sfo_recommended"): 0.01,
+        ("allen_cahn", "fno"): 0.005,
+        ("allen_cahn", "fno with the guess"): 0.03,
+        ("allen_cahn", "uno with the guess"): 0.02,
+        ("maxwell", "sfo_recommended"): 0.6,
+        ("maxwell", "fno with the guess"): 0.5,
+        ("cahn_hilliard", "sfo_recommended"): 0.1,
+    }
+    results = fill(
+        tmp_path,
+        "start",
+        only=lambda cell: (cell.row, cell.column) in errors,
+        error=lambda cell, run: errors[cell.row, cell.column],
+    )
+    (bullets,) = summarise_start(study_results(STUDIES["start"], results, "smoke", 1))
+    (text,) = bullets.items
+    assert "on 1 of 2 benchmarks: 1D Allen–Cahn 1 against 2 % of UNO; 3D Maxwell 60 against" in text

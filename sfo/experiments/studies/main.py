@@ -73,7 +73,7 @@ def main_experiment(
 
 def small_batches(benchmark: str, scale: ScaleName) -> dict[str, Any]:
     """The protocol that most trials of the main table choose: Muon with 2/5 of the batch."""
-    batch = protocol(benchmark, scale)["batch_size"]
+    batch = Experiment.of(benchmark, scale=scale).train.batch_size
     return dict(
         schedule="one_cycle",
         clip=1.0,

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfo.data.benchmarks import ScaleName
+from sfo.experiments.blocks import Block, Bullets
 from sfo.experiments.studies.cells import MAIN_MODELS, MODEL_TITLES, PAPER_BENCHMARKS
 from sfo.experiments.studies.main import COSTLY_MUON, main_experiment, small_batches
 from sfo.experiments.study import Cell, Study, with_changes
+from sfo.experiments.study_results import StudyResults
 from sfo.registry import STUDIES
+from sfo.titles import unbroken
 
 OTHERS = ("fno", "neuralop_fno", "uno")
 """Models that start from SFO's guess too."""
@@ -43,6 +46,35 @@ def start_cells(scale: ScaleName, seeds: int) -> list[Cell]:
     return cells
 
 
+def summarise_start(found: StudyResults) -> list[Block]:
+    """On how many benchmarks SFO has the lowest error if other models start as it does."""
+    means = {
+        place: interval.mean
+        for place, cell in found.cells.items()
+        if (interval := cell.interval()) is not None
+    }
+    compared = []
+    for row in found.rows:
+        ours = means.get((row, "sfo_recommended"))
+        others = {name: means.get((row, f"{name} {GUESSED}")) for name in OTHERS}
+        known = {name: error for name, error in others.items() if error is not None}
+        if ours is not None and known:
+            best = min(known, key=known.__getitem__)
+            compared.append((row, ours, best, known[best]))
+    if not compared:
+        return []
+    places = "; ".join(
+        f"{found.title(row)} {ours:.3g} against {error:.3g} % of {unbroken(MODEL_TITLES[best])}"
+        for row, ours, best, error in compared
+    )
+    first = sum(ours <= error for _, ours, _, error in compared)
+    text = (
+        "Where other models start from the same first guess (study `start`), SFO as recommended "
+        f"has the lowest error on {first} of {len(compared)} benchmarks: {places}."
+    )
+    return [Bullets((text,))]
+
+
 STUDIES.register("start")(
     Study(
         "start",
@@ -58,6 +90,7 @@ STUDIES.register("start")(
             **{name: "without" for name in OTHERS},
             **{f"{name} {GUESSED}": f"{MODEL_TITLES[name]} {GUESSED}" for name in OTHERS},
         },
+        summary=summarise_start,
         least_columns=2,
     )
 )
