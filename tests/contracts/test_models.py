@@ -40,7 +40,7 @@ def small(name, in_channels, out_channels, shape):
 @pytest.mark.parametrize("name", NAMES)
 def test_learns_two_samples(name):
     """Two samples by heart."""
-    learns_two_samples(name, points=16, steps=300, to=0.05)
+    learns_two_samples(name, points=16, steps=600, to=0.05)
 
 
 @pytest.mark.slow
