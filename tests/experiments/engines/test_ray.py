@@ -124,6 +124,7 @@ def test_a_record_that_the_results_have_no_room_for_is_kept_elsewhere(tmp_path, 
     assert (kept / "records" / "run.json").read_text() == "{}"
 
 
+@pytest.mark.timeout(1800)
 def test_a_lost_node_costs_no_record(tmp_path, cluster):
     """Three runs and an analysis each; one of two nodes is killed while it works."""
     runs, removed = [tiny(seed, epochs=40) for seed in range(3)], []
