@@ -18,6 +18,7 @@ from sfo import plugins, zoo
 from sfo.commands import data, exporting, playing, pretraining, studies, training
 from sfo.commands.help import parsed, with_resolved_defaults
 from sfo.data.benchmarks import ScaleName
+from sfo.files import is_full
 from sfo.registry import BASES, BENCHMARKS, MODELS
 
 
@@ -256,7 +257,8 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         if isinstance(error, BrokenPipeError) and _reader_is_gone():
             sys.exit(128 + signal.SIGPIPE)
-        print(f"sfo: {error}", file=sys.stderr)
+        hint = " Make room, or choose another place." if is_full(error) else ""
+        print(f"sfo: {error}{hint}", file=sys.stderr)
         sys.exit(2)
     except MemoryError as error:
         if debug:

@@ -40,8 +40,9 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        _name_file(error, path)
         raise
 
 
@@ -148,8 +149,9 @@ def unfinished(target: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield path
         move_into_place(path, goal)
-    except BaseException:
+    except BaseException as error:
         path.unlink(missing_ok=True)
+        _name_file(error, goal)
         raise
 
 
@@ -249,6 +251,12 @@ def json_sha256(value: Any) -> str:
         True
     """
     return sha256(json.dumps(value, sort_keys=True))
+
+
+def _name_file(error: BaseException, path: Path) -> None:
+    """A write on a full disk fails without saying which file it was."""
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        error.filename = str(path)
 
 
 def _temporary(path: Path) -> Path:

@@ -1,5 +1,8 @@
 """Partial files and locks: no two writers share one, however they spell the path."""
 
+import errno
+import os
+
 import pytest
 from training.small_runs import small
 
@@ -99,3 +102,22 @@ def test_a_record_that_was_sealed_again(tmp_path):
         (tmp_path / "record.json").write_text(seal(entries))
         with pytest.raises(ValueError, match=r"record.json holds what no Record does"):
             Record.load(tmp_path / "record.json")
+
+
+def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
+    """ "[Errno 28] No space left on device" was all that predict, show and report said."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def refuse(handle):
+        raise full
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match=r"No space left on device: .*numbers.txt"):
+        files.write_atomically(tmp_path / "numbers.txt", b"1")
+    full.filename = None
+    with (
+        pytest.raises(OSError, match=r"No space left on device: .*numbers.txt"),
+        files.unfinished(tmp_path / "numbers.txt") as path,
+    ):
+        path.write_text("1")
+    assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from torch import Tensor
 from sfo.grid import Grid
 from sfo.pdes.derivative import Derivatives, OnCoefficients, Spectral
 from sfo.pdes.integrate import StepTooLong, integrate
-from sfo.pdes.problem import Array, check_problem
+from sfo.pdes.problem import Array, check_constants, check_problem
 from sfo.pdes.residual import Frames, spans, time_derivative
 
 TOLERANCE = 1e-4
@@ -67,6 +67,9 @@ class Semilinear(ABC):
     max_step: float
     warm_up: ClassVar[int] = 0
     dealias: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        check_constants(self)
 
     @abstractmethod
     def linear(self, u: Tensor, d: Derivatives) -> Tensor:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.grid import Grid
-from sfo.pdes.problem import Array, check_fields
+from sfo.pdes.problem import Array, check_constants, check_fields
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -41,6 +41,9 @@ class Darcy:
     lower: float = 0.0
     upper: float = 1.0
     names: ClassVar[tuple[str, ...]] = ("p",)
+
+    def __post_init__(self) -> None:
+        check_constants(self)
 
     def grid(self, shape: Sequence[int]) -> Grid:
         """The centres of the cells."""

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-MOST_STEPS = 1e8
-"""From one time to the next; more would not end."""
+from sfo.pdes.problem import MOST_STEPS
 
 
 class ETDRK4:

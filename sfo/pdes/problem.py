@@ -1,6 +1,9 @@
 """What every solver asks of its input, said in one sentence where it does not hold."""
 
+import dataclasses
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,6 +11,50 @@ from torch import Tensor
 
 Array = Tensor | np.ndarray
 """What solvers take: fields and times of either library, of any float type."""
+
+MOST_STEPS = 1e8
+"""From one time to the next; more would not end."""
+
+
+class NotSolved(ArithmeticError, ValueError):
+    """A solver gives up on a problem, or what it found is not finite."""
+
+
+def check_constants(equation: Any, *positive: str) -> None:
+    """Refuse constants that are not finite, a box without a size, and others that must be positive.
+
+    Args:
+        equation: A dataclass of numbers, of which `lower` and `upper` are the ends of its box.
+        positive: Names of those that must be above 0.
+    """
+    for name in (field.name for field in dataclasses.fields(equation)):
+        value = getattr(equation, name)
+        if name == "max_step":  # Of the solver, which takes it for whole intervals if infinite.
+            continue
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise ValueError(f"`{name}` must be finite, got {value}.")
+    for name in positive:
+        if not getattr(equation, name) > 0:
+            raise ValueError(f"`{name}` must be positive, got {getattr(equation, name)}.")
+    if hasattr(equation, "lower") and hasattr(equation, "upper"):
+        lower, upper = (np.atleast_1d(end) for end in (equation.lower, equation.upper))
+        if len(lower) != len(upper) or not (lower < upper).all():
+            raise ValueError(
+                f"`lower` must be below `upper`, got lower={equation.lower} and "
+                f"upper={equation.upper}."
+            )
+
+
+def check_solved(frames: Tensor) -> Tensor:
+    """Solutions, found to be finite."""
+    bad = (~frames.isfinite()).flatten(1).any(1)
+    if bad.any():
+        raise NotSolved(
+            f"The solution of sample {int(bad.nonzero()[0])} is not finite; pass fields, times "
+            "and constants of the size of the benchmark's."
+        )
+    return frames
 
 
 def check_problem(

@@ -1,12 +1,13 @@
 """One check of the input for all solvers: it names the argument, the rule and the place."""
 
+import dataclasses
 import math
 
 import pytest
 import torch
 
 from sfo import pdes
-from sfo.pdes.problem import check_problem
+from sfo.pdes.problem import NotSolved, check_problem
 
 FLAT = torch.zeros(1, 1, 8)
 # Every solver with fields that it accepts.
@@ -63,3 +64,46 @@ def test_every_solver_refuses_what_is_not_finite_or_empty(pde):
     for times in ([0.0, math.inf], [0.0, math.nan], [step, 0.0], []):
         with pytest.raises(ValueError, match="`times` must be one row of increasing, finite"):
             pde.solve(good, times)
+
+
+CONSTANTS = [
+    (kind, field.name)
+    for kind in (*map(type, SOLVERS), pdes.Darcy)
+    for field in dataclasses.fields(kind)
+    if isinstance(getattr(kind(), field.name), float) and field.name != "max_step"
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), CONSTANTS, ids=lambda value: getattr(value, "__name__", value)
+)
+def test_no_equation_has_constants_that_are_not_finite(kind, name):
+    """Sorption answered with NaN, and the dam divided by a time step of 0 and by infinity."""
+    for bad in (math.nan, math.inf, -math.inf):
+        with pytest.raises(ValueError, match=rf"`{name}` must be"):
+            kind(**{name: bad})
+
+
+def test_no_equation_has_a_box_without_a_size():
+    for kind in (*map(type, SOLVERS), pdes.Darcy):
+        if hasattr(kind(), "upper"):
+            with pytest.raises(ValueError, match="`lower` must be below `upper`"):
+                kind(upper=kind().lower)
+
+
+@pytest.mark.parametrize(
+    ("pde", "initial", "times"),
+    [
+        (pdes.DiffusionSorption(), torch.full((1, 1, 8), 0.5), [0.0, 1e-300]),
+        (pdes.DiffusionSorption(left=1e300), torch.full((1, 1, 8), 0.5), [0.0, 0.01]),
+        (pdes.DefaultRK45Sorption(), torch.full((1, 1, 8), -1e5), [0.0, 0.01]),
+        (pdes.ShallowWater(), 1e300 * torch.rand(1, 1, 4, 4, dtype=torch.float64), [0.0, 1e-300]),
+        (pdes.ShallowWater(gravity=1e300), 1 + torch.rand(1, 1, 4, 4), [0.0, 0.01]),
+    ],
+    ids=["sorption, soon", "sorption, left", "sorption, RK45", "deep water", "heavy water"],
+)
+def test_a_solver_that_gives_up_says_so(pde, initial, times):
+    """NaN, a traceback of `sfo generate`, and steps without an end."""
+    with pytest.raises(NotSolved, match=r"ample 0 |would take .* steps"):
+        pde.solve(initial, times)
+    assert issubclass(NotSolved, ValueError)  # Which commands print in one sentence.

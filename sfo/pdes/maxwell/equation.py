@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sfo.checks import check_choice
 from sfo.grid import Grid
-from sfo.pdes.problem import check_problem
+from sfo.pdes.problem import check_constants, check_problem, check_solved
 from sfo.pdes.residual import Frames
 
 
@@ -111,9 +111,7 @@ class Maxwell:
     names: ClassVar[tuple[str, ...]] = ("Ex", "Ey", "Ez", "Hx", "Hy", "Hz")
 
     def __post_init__(self) -> None:
-        for name in ("permittivity", "permeability", "spacing", "light_speed"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"`{name}` must be positive, got {getattr(self, name)}.")
+        check_constants(self, "permittivity", "permeability", "spacing", "light_speed")
         limit = math.sqrt(self.permittivity * self.permeability / 3)
         if not 0 < self.courant < limit:
             raise ValueError(
@@ -202,7 +200,7 @@ class Maxwell:
             state = np.pad(fields, ends, mode="wrap")
             for frame, now in zip(frames, self._march(state, steps, sources, wrap), strict=True):
                 frame[:] = now[inside]
-        return torch.from_numpy(out)
+        return check_solved(torch.from_numpy(out))
 
     def residual(
         self, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Float[Tensor, " time"]

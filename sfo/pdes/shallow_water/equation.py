@@ -13,7 +13,15 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from sfo.grid import Grid
-from sfo.pdes.problem import Array, check_fields, check_times
+from sfo.pdes.problem import (
+    MOST_STEPS,
+    Array,
+    NotSolved,
+    check_constants,
+    check_fields,
+    check_solved,
+    check_times,
+)
 from sfo.pdes.residual import Frames, inside, spans, time_derivative
 from sfo.pdes.shallow_water.riemann import half_slope, hll_flux
 
@@ -64,11 +72,7 @@ class ShallowWater:
             raise ValueError(f"`boundary` must be 'wall' or 'open', got {self.boundary!r}.")
         if not 0 < self.courant <= 1:
             raise ValueError(f"`courant` must be above 0 and at most 1, got {self.courant}.")
-        if not (self.gravity > 0 and self.dry_depth > 0):
-            raise ValueError(
-                "`gravity` and `dry_depth` must be positive, got "
-                f"gravity={self.gravity}, dry_depth={self.dry_depth}."
-            )
+        check_constants(self, "gravity", "dry_depth")
 
     def grid(self, shape: Sequence[int]) -> Grid:
         """The centres of the cells."""
@@ -168,7 +172,7 @@ class ShallowWater:
             for frame, (start, end) in zip(frames[1:], pairwise(instants), strict=True):
                 state = self._advance(state, ground, end - start)
                 frame[:1], frame[1:] = state[:1], self.velocity(state)
-        return out
+        return check_solved(out)
 
     def residual(
         self, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Float[Tensor, " time"]
@@ -202,7 +206,10 @@ class ShallowWater:
         """The state after `duration`."""
         n_steps = 0
         while n_steps != 1:
-            n_steps = max(1, math.ceil(duration * self._rate(state) / self.courant))
+            crossed = duration * self._rate(state) / self.courant
+            if not crossed < MOST_STEPS:
+                raise NotSolved(f"A time of {duration:g} would take {crossed:.3g} steps.")
+            n_steps = max(1, math.ceil(crossed))
             while (after := self._heun(state, bathymetry, duration / n_steps)) is None:
                 n_steps *= 2
             state = after

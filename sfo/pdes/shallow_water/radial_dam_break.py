@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.grid import Grid
-from sfo.pdes.problem import check_times
+from sfo.pdes.problem import check_constants, check_solved, check_times
 from sfo.pdes.shallow_water.equation import checked_water
 
 
@@ -50,6 +50,9 @@ class RadialDamBreak:
     outer_depth: float = 1.0
     time_step: float = 0.01
     names: ClassVar[tuple[str, ...]] = ("h",)
+
+    def __post_init__(self) -> None:
+        check_constants(self, "gravity", "inner_depth", "outer_depth", "time_step")
 
     def grid(self, shape: Sequence[int] = (128, 128)) -> Grid:
         """The centres of the cells, of the published grid unless told otherwise."""
@@ -100,7 +103,7 @@ class RadialDamBreak:
                 for _ in range(n_steps):
                     self._step(state)
                 frame[0] = state[0]
-        return torch.from_numpy(out)
+        return check_solved(torch.from_numpy(out))
 
     def _n_steps(self, duration: float) -> int:
         n_steps = round(duration / self.time_step)

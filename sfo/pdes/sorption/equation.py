@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sfo.checks import check_choice
 from sfo.grid import Grid
-from sfo.pdes.problem import Array, check_problem
+from sfo.pdes.problem import Array, NotSolved, check_constants, check_problem, check_solved
 from sfo.pdes.residual import Frames, inside, spans, time_derivative
 
 Outflow = Literal["published", "stated"]
@@ -77,9 +77,7 @@ class DiffusionSorption:
     names: ClassVar[tuple[str, ...]] = ("u",)
 
     def __post_init__(self) -> None:
-        for name in ("diffusivity", "n_f", "shift"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"`{name}` must be positive, got {getattr(self, name)}.")
+        check_constants(self, "diffusivity", "n_f", "shift")
         if not 0 < self.porosity <= 1:
             raise ValueError(
                 f"`porosity` must be above 0 and at most 1, the pores' share of the volume, "
@@ -144,7 +142,7 @@ class DiffusionSorption:
             One frame a time. The first is `initial` itself.
 
         Raises:
-            ArithmeticError: If the integrator gives up on a sample; it says which.
+            NotSolved: If the integrator gives up on a sample; it says which.
         """
         initial, times = check_problem(initial, times, channels=len(self.names))
         if not (rtol >= 1e-13 and atol > 0):
@@ -158,9 +156,9 @@ class DiffusionSorption:
             try:
                 rows, _ = self.integrate(field[0], t, rtol, atol)
             except ArithmeticError as failure:
-                raise ArithmeticError(f"Sample {sample} of {len(initial)}: {failure}") from failure
+                raise NotSolved(f"Sample {sample} of {len(initial)}: {failure}") from failure
             frames[sample, :, 0] = torch.from_numpy(rows)
-        return frames
+        return check_solved(frames)
 
     def residual(
         self, u: Frames, *, given: Mapping[str, Tensor], grid: Grid, times: Float[Tensor, " time"]
