@@ -7,7 +7,7 @@ pictures, which need no script and no font; links to files of the repository lea
 and tutorials get their notebooks. The changelog, the results and the API's names are added.
 
     python docs/assemble.py readme                # after `sfo report results/desk`: the README's
-                                                  # sentence about the results
+                                                  # sentences about the results
 """
 
 import ast
@@ -151,6 +151,13 @@ def result_sentence() -> str:
     )
 
 
+def start_sentence() -> str:
+    """What the README says of other models that start as SFO does: the report's own sentence."""
+    found = re.search(r"^- (Where other models start from the same .*)$", REPORT.read_text(), re.M)
+    assert found is not None, "The report has no study `start`."
+    return found[1]
+
+
 def change(multiple: float) -> str:
     """An error that is a multiple of another, as a change in percent."""
     return f"{100 * (multiple - 1):+.0f} %".replace("-", "−")
@@ -171,12 +178,16 @@ def doubt(ours: str, other: str) -> str:
 
 
 def update_readme() -> None:
-    """Write the sentence into the README, between its marks."""
+    """Write the sentences into the README, between their marks."""
     readme = ROOT / "README.md"
-    marks = r"(<!-- result -->\n).*?(<!-- /result -->)"
-    text = re.sub(
-        marks, lambda m: f"{m[1]}{result_sentence()}\n{m[2]}", readme.read_text(), flags=re.S
-    )
+    text = readme.read_text(encoding="utf-8")
+    for name, sentence in (("result", result_sentence()), ("start", start_sentence())):
+        text = re.sub(
+            rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)",
+            lambda m, sentence=sentence: f"{m[1]}{sentence}{m[2]}",
+            text,
+            flags=re.S,
+        )
     readme.write_text(text, encoding="utf-8")
 
 

@@ -102,7 +102,9 @@ def test_the_readme_says_what_the_report_says(monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     import assemble
 
-    assert assemble.result_sentence() in (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
+    assert assemble.result_sentence() in readme
+    assert assemble.start_sentence() in readme
 
 
 def test_the_readme_says_what_speaks_against_a_difference(monkeypatch):

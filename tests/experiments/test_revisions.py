@@ -106,7 +106,7 @@ def test_a_measured_table_shows_models_as_they_are_today(tmp_path, monkeypatch):
 
 
 def test_committed_tables_say_which_models_they_measured():
-    for kind, numbers in (("params", "counts"),):
+    for kind, numbers in (("params", "counts"), ("runtime", "seconds")):
         values = COMMITTED.table(kind)
         assert COMMITTED.is_whole(kind)
         assert all({*row} <= {*values["models"]} for row in values[numbers].values())

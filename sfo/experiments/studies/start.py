@@ -53,7 +53,8 @@ def summarise_start(found: StudyResults) -> list[Block]:
         for place, cell in found.cells.items()
         if (interval := cell.interval()) is not None
     }
-    compared = []
+    compared: list[tuple[str, float, str, float]] = []
+    started: dict[str, None] = {}
     for row in found.rows:
         ours = means.get((row, "sfo_recommended"))
         others = {name: means.get((row, f"{name} {GUESSED}")) for name in OTHERS}
@@ -61,6 +62,7 @@ def summarise_start(found: StudyResults) -> list[Block]:
         if ours is not None and known:
             best = min(known, key=known.__getitem__)
             compared.append((row, ours, best, known[best]))
+            started |= dict.fromkeys(known)
     if not compared:
         return []
     places = "; ".join(
@@ -68,9 +70,10 @@ def summarise_start(found: StudyResults) -> list[Block]:
         for row, ours, best, error in compared
     )
     first = sum(ours <= error for _, ours, _, error in compared)
+    names = ", ".join(unbroken(MODEL_TITLES[name]) for name in OTHERS if name in started)
     text = (
-        "Where other models start from the same first guess (study `start`), SFO as recommended "
-        f"has the lowest error on {first} of {len(compared)} benchmarks: {places}."
+        f"Where other models start from the same first guess (study `start`, {names}), SFO as "
+        f"recommended has the lowest error on {first} of {len(compared)} benchmarks: {places}."
     )
     return [Bullets((text,))]
 
