@@ -52,7 +52,7 @@ def compile_fake(source, library):
         ("cuda", None, "torch finds no CUDA device"),
         ("auto", "0,1", "torch finds no CUDA device"),
         ("cpu", "0,1", "`devices` must be a number of processes on the accelerator cpu"),
-        ("tpu", None, "`accelerator` must be one of auto, cpu, cuda, mps, got 'tpu'"),
+        ("tpu", None, "`accelerator` must be one of 'auto', 'cpu', 'cuda', 'mps', got 'tpu'"),
         ("cpu", "two", "`devices` must be a number, or a list"),
         ("cpu", "0", "`devices` must be at least 1, got 0"),
         ("cuda", "0,0", "a list such as 0,1 of different ones"),
