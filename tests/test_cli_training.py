@@ -108,7 +108,10 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, tmp_p
 def test_bad_files_for_a_run(run, tmp_path, capsys):
     (tmp_path / "text.npy").write_text("hello")
     np.save(tmp_path / "wrong.npy", np.zeros((2, 3, 64)))
-    for name, message in (("text.npy", "is not a .npy file"), ("wrong.npy", "The input must be")):
+    for name, message in (
+        ("text.npy", "is neither a .npy or .npz file"),
+        ("wrong.npy", "The input must be"),
+    ):
         assert code_of(["predict", str(run), str(tmp_path / name)]) == 2
         assert message in capsys.readouterr().err
     assert code_of(["evaluate", str(run), "--grid", "37"]) == 2

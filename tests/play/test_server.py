@@ -194,7 +194,7 @@ def test_slow_clients_are_cut_off(hasty):
 def test_a_client_that_goes_on_asking_keeps_its_connection():
     """It was cut off whenever it happened to be idle at two looks of the server."""
     h11 = pytest.importorskip("h11")
-    protocol = object.__new__(listening.patient_protocol(10.0))
+    protocol = object.__new__(listening.protocol_with_timeout(10.0))
     cut = []
     protocol.transport = SimpleNamespace(
         get_write_buffer_size=lambda: 0, abort=lambda: cut.append(1)
