@@ -192,7 +192,7 @@ def test_slow_clients_are_cut_off(hasty):
 
 
 def test_a_client_that_goes_on_asking_keeps_its_connection():
-    """It was cut off whenever it happened to be idle at two looks of the server."""
+    """It was cut off whenever it happened to be idle at two checks of the server."""
     h11 = pytest.importorskip("h11")
     protocol = object.__new__(listening.protocol_with_timeout(10.0))
     cut = []
@@ -204,9 +204,9 @@ def test_a_client_that_goes_on_asking_keeps_its_connection():
     protocol.unread, protocol.idle, protocol.latest = 0, False, None
     for request in range(3):
         protocol.cycle = SimpleNamespace(number=request)
-        protocol.look()
+        protocol.check_progress()
     assert not cut
-    protocol.look()
+    protocol.check_progress()
     assert cut
 
 
