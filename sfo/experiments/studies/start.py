@@ -75,6 +75,14 @@ def summarise_start(found: StudyResults) -> list[Block]:
         f"Where other models start from the same first guess (study `start`, {names}), SFO as "
         f"recommended has the lowest error on {first} of {len(compared)} benchmarks: {places}."
     )
+    guessed = [place for place in found.cells if place[1].endswith(GUESSED)]
+    missing = [
+        f"{unbroken(MODEL_TITLES[column.removesuffix(GUESSED).strip()])} on {found.title(row)}"
+        for row, column in guessed
+        if (row, column) not in means
+    ]
+    if missing:
+        text += f" Not run yet: {', '.join(missing)}."
     return [Bullets((text,))]
 
 
