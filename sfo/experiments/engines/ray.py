@@ -150,7 +150,13 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet: dict[str, Any] = dict(log_to_driver=False, logging_level=logging.ERROR)
     if address is None:
-        ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+        try:
+            ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+        except Exception as error:  # Of no type of its own where a process of Ray is slow to start.
+            raise ValueError(
+                f"Ray could not start a cluster of this machine: {_first_line(error)} The same "
+                "command may be given again."
+            ) from error
         return
     _check_answers(address)
     with tempfile.TemporaryFile() as said:

@@ -32,11 +32,25 @@ SMALL_NODE = dict(num_cpus=1, object_store_memory=80 * 2**20, include_dashboard=
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """A head that does no work, and two nodes with one core each."""
+    from ray._private import services
     from ray.cluster_utils import Cluster
 
+    get_node = services.get_node
+
+    def patient(*arguments):
+        """Ray gives a node thirty seconds to start, which are few on a busy machine."""
+        until = time.monotonic() + 300
+        while True:
+            try:
+                return get_node(*arguments)
+            except RuntimeError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
+
+    monkeypatch.setattr(services, "get_node", patient)
     monkeypatch.setenv("SFO_SCRATCH", str(tmp_path / "scratch"))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")
     made = Cluster(initialize_head=True, head_node_args={**SMALL_NODE, "num_cpus": 0})
     for _ in range(2):
         made.add_node(**{k: v for k, v in SMALL_NODE.items() if k != "include_dashboard"})
@@ -92,6 +106,16 @@ def test_a_port_that_is_not_of_ray(says, tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=rf"^No Ray cluster answers at 127\.0\.0\.1:{port}: "):
             make_engine("ray", Results(tmp_path), address=f"127.0.0.1:{port}")
     assert time.monotonic() - begun < 5
+
+
+def test_a_cluster_of_this_machine_that_does_not_start_is_told_in_a_sentence(tmp_path, monkeypatch):
+    def late(**options):
+        raise Exception("The current node timed out during startup. This could happen because")
+
+    monkeypatch.setattr(ray, "init", late)
+    said = r"^Ray could not start a cluster of this machine: The current node timed out during st"
+    with pytest.raises(ValueError, match=said):
+        make_engine("ray", Results(tmp_path))
 
 
 def test_a_cluster_that_asks_for_a_token_is_told_in_a_sentence(tmp_path, monkeypatch, capfd):
