@@ -32,6 +32,7 @@ from sfo.data.hdf5 import DataFile, Sample
 from sfo.data.load import file_pairs, load_benchmark, open_benchmark
 from sfo.data.pairs import Pairs, split
 from sfo.data.streamed import streamed_pairs
+from sfo.machine import keep_freed_blocks
 from sfo.registry import BENCHMARKS
 from sfo.training.batches import batch_shards, fetch, micro_batches
 from sfo.training.config import Experiment
@@ -155,6 +156,7 @@ def main() -> None:
     parser.add_argument("--micro-batch", type=int, help="samples of Shallow Water at a time")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    keep_freed_blocks()  # As `sfo train` does.
     if given.water is not None:
         water(given.water, given.micro_batch)
         return
