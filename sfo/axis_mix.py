@@ -10,7 +10,12 @@ faster than Fourier transforms, and take any boundary. In the domain 0..n−1,
 
 where j₀ and j₁ are the mirror images of the point j in the two walls: w = 0 continues the field
 by zeros, w = 1 by its mirror image, w = −1 by the negative of it, as a normal velocity needs. So
-w is learned, one per channel, axis and wall. On a circle there are no images.
+w is learned, one per channel, axis and wall. On a circle there are no images, and the matrix of an
+even number of points is made of two blocks, which sums and differences of the two halves x, x' of
+the field meet one at a time, with a half of the products:
+
+    | A B | | x  |         y + y' = (A + B) (x + x')
+    | B A | | x' |         y − y' = (A − B) (x − x')
 
 Longer axes use Fourier transforms: on the period 2n the mirror image of a real field is the
 conjugate of its spectrum, up to a phase.
@@ -36,6 +41,9 @@ MATRIX_POINTS = 128
 Reflections = Float[Tensor, "axes 2 channel"]
 """The weights w of the mirror images in the lower and the upper wall of each axis."""
 
+AxisMatrix = Float[Tensor, "channel n n"] | Float[Tensor, "channel 2 half half"]
+"""The matrix of each channel's convolution along an axis, or the two blocks that make it."""
+
 
 @dataclass(frozen=True, eq=False)
 class AxisModes:
@@ -44,8 +52,8 @@ class AxisModes:
     Attributes:
         points: Points n of the axis.
         period: Points of the convolution's periodic grid: n on a circle, else 2n.
-        matrices: The n × n matrix of each mode, and those of its two images, as rows; None where
-            the axis is too long.
+        matrices: The n × n matrix of each mode, and those of its two images, as rows; (A + B) / 2
+            and (A − B) / 2 alone where the axis `is_halved`; None where it is too long.
         phi_hat: Spectra of the modes, real and imaginary parts in turn.
         images_hat: Spectra of what the modes have at positive offsets, by which the lower image
             is seen, and at negative ones.
@@ -75,6 +83,11 @@ class AxisModes:
         """Whether the axis is a circle."""
         return self.period == self.points
 
+    @property
+    def is_halved(self) -> bool:
+        """Whether its matrices are applied to sums and differences of the field's halves."""
+        return self.circular and self.points % 2 == 0 and self.matrices is not None
+
 
 @dataclass(frozen=True, eq=False)
 class SeparableModes:
@@ -94,7 +107,10 @@ class SeparableModes:
     @property
     def matrix_bytes(self) -> int:
         """Bytes of one channel's matrices."""
-        return sum(axis.points**2 * axis.phi_hat.element_size() for axis in self.axes)
+        return sum(
+            axis.points**2 // (2 if axis.is_halved else 1) * axis.phi_hat.element_size()
+            for axis in self.axes
+        )
 
     def to(self, dtype: torch.dtype, device: torch.device) -> "SeparableModes":
         """The same in another precision or on another device."""
@@ -127,7 +143,11 @@ def axis_modes(
     matrices = None
     if n <= longest:
         i = torch.arange(n)
-        direct = phi[:, (i[:, None] - i) % period].flatten(1)
+        direct = phi[:, (i[:, None] - i) % period]
+        if period == n and n % 2 == 0:
+            a, b = direct[:, : n // 2, : n // 2], direct[:, : n // 2, n // 2 :]
+            direct = torch.stack([a + b, a - b], dim=1) / 2
+        direct = direct.flatten(1)
         matrices = direct[None]
         if period > n:
             # The offset i + 1 + j is positive and below 2n, i + 1 + j − 2n negative.
@@ -175,7 +195,7 @@ def axis_matrices(
     theta: Float[Tensor, "axes channel modes"],
     modes: SeparableModes,
     reflections: Reflections | None = None,
-) -> list[Float[Tensor, "channel n n"]]:
+) -> list[AxisMatrix]:
     """The matrices by which `axis_mix` multiplies, where no axis is too long for them."""
     with no_autocast(theta.device.type):
         return [
@@ -184,7 +204,7 @@ def axis_matrices(
         ]
 
 
-def apply_matrices(v: Field, matrices: Sequence[Float[Tensor, "channel _ _"]]) -> Field:
+def apply_matrices(v: Field, matrices: Sequence[AxisMatrix]) -> Field:
     """What `axis_mix` does, with the matrices already formed."""
     with no_autocast(v.device.type):
         for axis, matrix in enumerate(matrices):
@@ -196,7 +216,7 @@ def _matrix(
     theta: Float[Tensor, "channel modes"],
     along: AxisModes,
     weights: Float[Tensor, "2 channel"] | None,
-) -> Float[Tensor, "channel n n"]:
+) -> AxisMatrix:
     """The matrix of each channel's convolution along an axis."""
     assert along.matrices is not None
     if weights is None or along.circular:
@@ -204,15 +224,22 @@ def _matrix(
     else:
         images = (weights[:, :, None] * theta).transpose(0, 1).flatten(1)
         matrix = torch.cat([theta, images], dim=1) @ along.matrices.flatten(0, 1)
+    if along.is_halved:
+        return matrix.view(-1, 2, along.points // 2, along.points // 2)
     return matrix.view(-1, along.points, along.points)
 
 
-def _apply(v: Field, axis: int, matrix: Float[Tensor, "channel n n"]) -> Field:
+def _apply(v: Field, axis: int, matrix: AxisMatrix) -> Field:
     """Multiply a field by one matrix per channel along an axis."""
     n_dim = v.ndim - 2
     middle = 0 < axis < n_dim - 1
     if middle or needs_plain_operators(v, matrix):
         columns = v.reshape(*v.shape[:2], prod(v.shape[2 : axis + 2]), v.shape[axis + 2], -1)
+        if matrix.ndim == 4:
+            before = columns.shape[2]
+            halves = _halves(columns.transpose(1, 2).flatten(0, 1))
+            out = _joined(torch.matmul(matrix.flatten(0, 1), halves))
+            return out.unflatten(0, (-1, before)).transpose(1, 2).reshape(v.shape)
         return torch.matmul(matrix[:, None], columns).view(v.shape)
     if axis == 0:
         return _Multiply.apply(matrix, v.flatten(3) if n_dim > 1 else v[..., None]).view(v.shape)
@@ -226,18 +253,65 @@ class _Multiply(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, x: Tensor) -> Tensor:
         ctx.save_for_backward(matrix, x)
+        if matrix.ndim == 4:
+            return _joined(_each(matrix.flatten(0, 1), _halves(x)))
         return _each(matrix, x)
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, Tensor | None]:
         matrix, x = ctx.saved_tensors
+        is_halved = matrix.ndim == 4
+        blocks = matrix.flatten(0, 1) if is_halved else matrix
+        if is_halved:
+            # Sums and differences are their own transpose.
+            x, dout = _halves(x), _halves(dout)
+        dmatrix = dx = None
         # Who calls backward() within autocast would have the first product rounded.
         with no_autocast(dout.device.type):
             if torch.is_grad_enabled():
-                return (dout @ x.mT).sum(0), matrix.mT @ dout
-            dmatrix = _summed(dout, x.mT) if ctx.needs_input_grad[0] else None
-            dx = _each(matrix.mT, dout) if ctx.needs_input_grad[1] else None
+                dmatrix, dx = (dout @ x.mT).sum(0), blocks.mT @ dout
+            else:
+                dmatrix = _summed(dout, x.mT) if ctx.needs_input_grad[0] else None
+                dx = _each(blocks.mT, dout) if ctx.needs_input_grad[1] else None
+        if is_halved:
+            dmatrix = None if dmatrix is None else dmatrix.view(matrix.shape)
+            dx = None if dx is None else _joined(dx)
         return dmatrix, dx
+
+
+def _halves(
+    x: Float[Tensor, "batch channel n columns"],
+) -> Float[Tensor, "batch two_channels half columns"]:
+    """The sum and the difference of the two halves of every column, as channels of their own."""
+    first, second = x.chunk(2, dim=2)
+    if torch.is_grad_enabled() or needs_plain_operators(x):
+        return torch.stack([first + second, first - second], dim=2).flatten(1, 2)
+    half, columns = first.shape[2:]
+    out = _empty((*x.shape[:2], 2), half, columns, x)
+    torch.add(first, second, out=out[:, :, 0])
+    torch.sub(first, second, out=out[:, :, 1])
+    return out.flatten(1, 2)
+
+
+def _joined(
+    halves: Float[Tensor, "batch two_channels half columns"],
+) -> Float[Tensor, "batch channel n columns"]:
+    """The columns of which these are the sums and the differences, times 2."""
+    plus, minus = halves.unflatten(1, (-1, 2)).unbind(2)
+    if torch.is_grad_enabled() or needs_plain_operators(halves):
+        return torch.cat([plus + minus, plus - minus], dim=2)
+    half, columns = halves.shape[2:]
+    out = _empty(plus.shape[:2], 2 * half, columns, halves)
+    torch.add(plus, minus, out=out[:, :, :half])
+    torch.sub(plus, minus, out=out[:, :, half:])
+    return out
+
+
+def _empty(batch: Sequence[int], n: int, columns: int, like: Tensor) -> Tensor:
+    """Room for `(*batch, n, columns)` in which rows or columns are contiguous as they are there."""
+    if like.stride(-1) == 1 or like.shape[-1] == 1:
+        return like.new_empty(*batch, n, columns)
+    return like.new_empty(*batch, columns, n).mT
 
 
 def _summed(

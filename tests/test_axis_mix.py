@@ -71,10 +71,10 @@ def test_zero_and_mirrored_continuation_are_weights_0_and_1(longest, boundary, w
 @pytest.mark.parametrize("longest", [0, 128])
 def test_a_circle_has_no_images(longest, monkeypatch):
     monkeypatch.setattr(module, "MATRIX_POINTS", longest)
-    shape = (6, 5)
+    shape = (6, 5)  # an even axis is applied in halves
     axes = [usb_modes(n, 3) for n in shape]
     theta = torch.randn(2, 2, 3, dtype=torch.float64)
-    v = torch.randn(1, 2, *shape, dtype=torch.float64)
+    v = torch.randn(2, 2, *shape, dtype=torch.float64)
     modes = separable_modes(axes, shape)
     out = axis_mix(v, theta, modes, torch.ones(2, 2, 2, dtype=torch.float64))
     kappa = torch.einsum("rx,ry->rxy", theta[0] @ axes[0], theta[1] @ axes[1])
@@ -83,12 +83,35 @@ def test_a_circle_has_no_images(longest, monkeypatch):
 
 
 @pytest.mark.parametrize("longest", [0, 128])
-def test_gradients(longest, monkeypatch):
+@pytest.mark.parametrize("circles", [1, 2])
+def test_gradients(longest, circles, monkeypatch):
+    """First and second ones, with walls and, by blocks of the matrix, on circles."""
     monkeypatch.setattr(module, "MATRIX_POINTS", longest)
-    shape = (3, 4)
-    modes = separable_modes([two_sided_modes(n, 2, 2 * n) for n in shape], shape)
+    shape = (4, 6)
+    modes = separable_modes([two_sided_modes(n, 2, n * (3 - circles)) for n in shape], shape)
     inputs = [
         torch.randn(size, dtype=torch.float64, requires_grad=True)
         for size in ((2, 2, *shape), (2, 2, 2), (2, 2, 2))
     ]
-    torch.autograd.gradcheck(lambda v, t, w: axis_mix(v, t, modes, w), inputs, fast_mode=True)
+    if circles == 2:
+        inputs[2] = inputs[2].detach()  # no images, no weights of theirs
+    checks = torch.autograd.gradcheck, torch.autograd.gradgradcheck
+    for check in checks:
+        check(lambda v, t, w: axis_mix(v, t, modes, w), inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("shape", [(8,), (6, 4), (4, 6, 8)])
+def test_halves_are_laid_out_as_whole_columns(shape):
+    """Every axis of an even circle, with and without gradients, equals the whole matrix."""
+    axes = [usb_modes(n, 3) for n in shape]
+    theta = torch.randn(len(shape), 2, 3, dtype=torch.float64)
+    modes = separable_modes(axes, shape)
+    assert len(shape) == 1 or all(axis.is_halved for axis in modes.axes)
+    v = torch.randn(3, 2, *shape, dtype=torch.float64)
+    truth = v
+    for m, n in enumerate(shape):
+        i = torch.arange(n)
+        whole = (theta[m] @ axes[m])[:, (i[:, None] - i) % n]
+        truth = torch.einsum("rij,brj...->bri...", whole, truth.movedim(m + 2, 2)).movedim(2, m + 2)
+    torch.testing.assert_close(axis_mix(v, theta, modes), truth)
+    torch.testing.assert_close(axis_mix(v.requires_grad_(), theta, modes), truth)

@@ -275,8 +275,10 @@ class GLU(nn.Module):
 
 def fused(
     kernel: nn.Module, update: nn.Module
-) -> tuple[Callable[[Field], Any], Callable[[Any], Field]]:
-    """Two maps that together do what `update` does after `kernel`, at less cost where they can.
+) -> tuple[Callable[[Field], Any], Callable[[Field, Any], Field]]:
+    """Two maps: what stands for the kernel, and what adds the update to a field v.
+
+        first, add = fused(kernel, update)          add(v, first(w)) = v + update(kernel(w))
 
     W₁ of an `MLP` is multiplied into the matrices of a `SpectralKernel` that can absorb it: one
     product less. What follows the convolution of a `FactoredKernel` is pointwise, and is done tile
@@ -286,30 +288,36 @@ def fused(
     Example:
         >>> from sfo.models.kernel_modes import KernelModes, KernelOptions
         >>> kernel, update = SpectralKernel(4, KernelModes(KernelOptions(n_modes=3))), MLP(4, 4)
-        >>> first, second = fused(kernel, update)
+        >>> first, add = fused(kernel, update)
         >>> v = torch.randn(2, 4, 16)
-        >>> first is kernel, torch.allclose(second(first(v)), update(kernel(v)), atol=1e-5)
+        >>> first is kernel, torch.allclose(add(v, first(v)), v + update(kernel(v)), atol=1e-5)
         (False, True)
     """
-    if not isinstance(update, MLP) or is_observed(kernel) or is_observed(update):
-        return kernel, update
-    inner = update.inner
-    if isinstance(kernel, SpectralKernel) and inner is not None:
-        if kernel.can_absorb(inner) and not is_observed(inner):
-            return partial(kernel, inner=inner), update.after_inner
-    elif isinstance(kernel, FactoredKernel) and inner is None:
-        return partial(_convolved, kernel), partial(_mixed_and_updated, kernel, update)
-    return kernel, update
+    if isinstance(update, MLP) and not is_observed(kernel) and not is_observed(update):
+        inner = update.inner
+        if isinstance(kernel, SpectralKernel) and inner is not None:
+            if kernel.can_absorb(inner) and not is_observed(inner):
+                return partial(kernel, inner=inner), partial(_added, update.after_inner)
+        elif isinstance(kernel, FactoredKernel) and inner is None:
+            return partial(_convolved, kernel), partial(_mixed_and_added, kernel, update)
+    return kernel, partial(_added, update)
 
 
-def _convolved(kernel: FactoredKernel, v: Field) -> tuple[Field, Field]:
-    return kernel.convolved(v), v
+def _added(update: Callable[[Field], Field], v: Field, y: Field) -> Field:
+    return v + update(y)
 
 
-def _mixed_and_updated(kernel: FactoredKernel, update: MLP, fields: tuple[Field, Field]) -> Field:
+def _convolved(kernel: FactoredKernel, w: Field) -> tuple[Field, Field]:
+    return kernel.convolved(w), w
+
+
+def _mixed_and_added(
+    kernel: FactoredKernel, update: MLP, v: Field, convolved: tuple[Field, Field]
+) -> Field:
     return in_tiles(
-        lambda y, v: update.after_inner(kernel.mixed(y, v)),
-        *fields,
+        lambda v, y, w: v + update.after_inner(kernel.mixed(y, w)),
+        v,
+        *convolved,
         modules=(update.outer, kernel.mix_out),
     )
 

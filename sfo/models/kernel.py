@@ -48,12 +48,18 @@ class Kernel(nn.Module):
         """What the modes are."""
         return self.modes.options
 
-    def gated(self, v: Field) -> Field:
-        """The field that enters the convolution."""
+    def entering(self, v: Field, mix_in: Tensor | None = None) -> Field:
+        """The field that enters the convolution: gated, and mixed by B where a kernel has one."""
         gate = self.gate
-        if gate is None:
+
+        def enter(v: Field) -> Field:
+            if gate is not None:
+                v = v * (2 * torch.sigmoid(gate(v)))
+            return v if mix_in is None else pointwise(v, mix_in, None)
+
+        if gate is None and mix_in is None:
             return v
-        return in_tiles(lambda v: v * (2 * torch.sigmoid(gate(v))), v, modules=(gate,))
+        return in_tiles(enter, v, modules=() if gate is None else (gate,))
 
     def prepare(self, v: Field) -> tuple[torch.Size, torch.dtype, torch.device]:
         """The grid, the precision and the device of the convolution; note a training grid."""
@@ -146,7 +152,7 @@ class SpectralKernel(Kernel):
         """
         shape, dtype, device = self.prepare(v)
         spectrum = self.modes.spectrum(shape, dtype, device, pointwise=self._skip_is_mode)
-        extended = _extend(self.gated(v).to(dtype), self.options.boundary)
+        extended = _extend(self.entering(v).to(dtype), self.options.boundary)
         prepared = None
         if not self.training:
             prepared = self.cache.get(
@@ -290,9 +296,7 @@ class FactoredKernel(Kernel):
     def convolved(self, v: Field) -> Field:
         """κ * B v, the r channels before they are mixed."""
         _, dtype, _ = self.prepare(v)
-        y = self.gated(v)
-        if self.mix_in is not None:
-            y = pointwise(y, self.mix_in, None)
+        y = self.entering(v, self.mix_in)
         return (self._by_axis if self.separable else self._by_fft)(y.to(dtype)).to(v.dtype)
 
     def mixed(self, y: Field, v: Field) -> Field:

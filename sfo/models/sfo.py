@@ -48,8 +48,8 @@ class SFOLayer(nn.Module):
         self.norm, self.kernel, self.update = norm, kernel, update
 
     def forward(self, v: Field) -> Field:
-        kernel, update = fused(self.kernel, self.update)
-        return v + update(kernel(self.norm(v)))
+        kernel, add_update = fused(self.kernel, self.update)
+        return add_update(v, kernel(self.norm(v)))
 
 
 @MODELS.register("sfo")

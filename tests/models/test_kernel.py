@@ -115,9 +115,9 @@ def test_a_pointwise_map_that_follows_can_be_merged(width, gate):
     """The fused maps of a layer, merged or not, equal the update of the kernel's output."""
     k, update = kernel(3, 4, skip=True, gate=gate), MLP(3, width).double()
     v = torch.randn(2, 3, 10, dtype=torch.float64)
-    first, second = fused(k, update)
+    first, add = fused(k, update)
     assert (first is not k) == (width <= 3 and not gate)
-    torch.testing.assert_close(second(first(v)), update(k(v)))
+    torch.testing.assert_close(add(v, first(v)), v + update(k(v)))
 
 
 @pytest.mark.parametrize("observed", ["kernel", "update", "update.inner"])

@@ -16,7 +16,10 @@ def _small_tiles(monkeypatch):
 
 @pytest.mark.parametrize(("n_dim", "shape"), [(1, (200,)), (2, (12, 15)), (3, (6, 5, 8))])
 @pytest.mark.parametrize("gate", [True, False])
-def test_prediction_in_tiles_is_the_same(n_dim, shape, gate):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_prediction_in_tiles_is_the_same(n_dim, shape, gate, threads, monkeypatch):
+    monkeypatch.setattr(tiles.torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(tiles, "PER_THREAD", 2)
     torch.manual_seed(0)
     model = SFO.recommended(1, 4, n_dim, n_modes=4, train_shape=shape, gate=gate).double().eval()
     a = torch.randn(3, 1, *shape, dtype=torch.float64)
@@ -34,16 +37,18 @@ def test_hooks_see_whole_fields():
     assert seen == [(3, 32, 200)]
 
 
-def test_each_point_is_done_once():
+@pytest.mark.parametrize(("threads", "sizes"), [(1, [48, 48, 48, 48, 11]), (3, [192, 11])])
+def test_each_point_is_done_once(threads, sizes, monkeypatch):
+    """In tiles of 48 of the 203 points; several threads share up to twelve at a time."""
+    monkeypatch.setattr(tiles.torch, "get_num_threads", lambda: threads)
     v = torch.randn(2, 3, 7, 29)
     done = []
 
     def double(v):
-        done.append(v.numel())
+        done.append(v.numel() // 3)
         return 2 * v[:, :1]
 
     with torch.no_grad():
         out = tiles.in_tiles(double, v, modules=())
     assert torch.equal(out, 2 * v[:, :1])
-    assert sum(done) == v.numel()
-    assert len(done) > 2
+    assert done == sizes * 2
