@@ -59,6 +59,20 @@ def test_help_shows_an_example(command, capsys):
     assert usage.startswith("usage: sfo")
 
 
+def test_every_install_command_names_an_extra(wheel):
+    """pip takes an extra that does not exist with a warning only, and installs nothing of it."""
+    (name,) = (n for n in wheel.namelist() if n.endswith("/METADATA"))
+    extras = set(re.findall(r"^Provides-Extra: (\S+)$", wheel.read(name).decode(), re.M))
+    texts = [path.read_text() for path in (ROOT / "sfo").rglob("*.py")]
+    texts += [path.read_text() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]]
+    named = re.findall(
+        r"install_command\([\"'](\w+)|pip install '\.\[([\w,]+)\]'", "\n".join(texts)
+    )
+    asked = {extra for pair in named for extra in "".join(pair).split(",")}
+    assert {"export", "hub", "loggers", "peers", "play"} <= asked
+    assert asked <= extras, asked - extras
+
+
 def test_the_image_is_built_from_what_is_there():
     """What the Dockerfile copies and calls exists, and its command is one of the two."""
     lines = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()

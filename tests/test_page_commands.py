@@ -7,6 +7,7 @@ takes seconds; `NOT_RUN` which commands are left out, and why.
 
 import re
 import shlex
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -134,21 +135,47 @@ def give(text):
             type_in(f"sfo generate {benchmark} --scale smoke --samples 4 --out {name}")
 
 
+def together(commands):
+    """Studies that are reproduced one after the other with the same options, in one command.
+
+    It starts its worker once: the report's page has twenty, and each took four seconds to start.
+    """
+    start, joined = "sfo reproduce ", []
+    for command in commands:
+        studies, *options = command.split(" --", 1)
+        before, *their_options = joined[-1].split(" --", 1) if joined else [""]
+        if studies.startswith(start) and before.startswith(start) and options == their_options:
+            joined[-1] = " --".join([f"{before} {studies.removeprefix(start)}", *options])
+        else:
+            joined.append(command)
+    return joined
+
+
+def test_studies_are_typed_together():
+    """Only those with the same options, and in the order of the page."""
+    page = ["sfo reproduce a --seeds 1", "sfo reproduce b --seeds 1", "sfo reproduce c", "sfo list"]
+    assert together(page) == ["sfo reproduce a b --seeds 1", "sfo reproduce c", "sfo list"]
+    assert together(["sfo reproduce a-b", "sfo reproduce c d"]) == ["sfo reproduce a-b c d"]
+
+
+@pytest.mark.timeout(1800)  # The report's page takes minutes; a busy machine takes more.
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_commands_run(page, tmp_path, monkeypatch, registries):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
     names = {"__name__": "__main__"}
-    for kind, text in blocks(page):
+    for kind, part in groupby(blocks(page), lambda block: block[0]):
+        texts = [text for _, text in part]
         if kind == "python" and page.parent != TUTORIALS:
-            if "np.savez" not in text:
-                give(text)
-            exec(compile(briefly(smaller(text)), page.name, "exec"), names)
+            for text in texts:
+                if "np.savez" not in text:
+                    give(text)
+                exec(compile(briefly(smaller(text)), page.name, "exec"), names)
         elif kind == "bash":
-            for line in lines(text):
-                if line not in NOT_RUN:
-                    give(line)
-                    type_in(smaller(line))
+            typed = [line for text in texts for line in lines(text) if line not in NOT_RUN]
+            for line in together(map(smaller, typed)):
+                give(line)
+                type_in(line)
 
 
 def test_what_is_not_run_is_on_a_page():

@@ -297,7 +297,7 @@ def _check_extra() -> None:
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(
-            f"ONNX needs {', '.join(missing)}, which is not installed: {install_command('export')}."
+            f"ONNX needs {', '.join(missing)} to be installed: {install_command('export')}."
         )
 
 

@@ -9,8 +9,9 @@ import importlib.util
 import json
 import os
 import re
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,8 @@ from sfo.models.pretrained import CONFIG, PretrainedError, read_config
 
 ENDPOINT = "HF_ENDPOINT"
 """The variable that names another hub; huggingface_hub itself reads it only when imported."""
+PATIENCE = "HF_HUB_ETAG_TIMEOUT"
+"""The variable that says for how many seconds an answer of the hub is waited for; here: 5."""
 HTTP_LIBRARIES = ("httpx", "httpx2", "requests")
 """The libraries by which versions of huggingface_hub reach the network."""
 
@@ -28,15 +31,28 @@ HTTP_LIBRARIES = ("httpx", "httpx2", "requests")
 def is_repository(name: object) -> bool:
     """Whether a text has the form owner/name of a repository on the hub.
 
+    The rules are the hub's, so that all other texts are known to be paths without asking it.
+
     Example:
-        >>> is_repository("owner/name"), is_repository("runs/ac/model"), is_repository("/name")
-        (True, False, False)
+        >>> is_repository("owner/name"), is_repository("owner/name-1.5")
+        (True, True)
+        >>> [is_repository(path) for path in ("folder", "./name", "runs/ac/model", "runs/a--b")]
+        [False, False, False, False]
     """
-    return isinstance(name, str) and bool(re.fullmatch(r"[\w][\w.-]*/[\w][\w.-]*", name))
+    part = r"\w([\w.-]*\w)?"
+    return (
+        isinstance(name, str)
+        and len(name) <= 96
+        and bool(re.fullmatch(f"{part}/{part}", name, re.ASCII))
+        and not any(taken in name for taken in ("--", ".."))
+        and not name.endswith(".git")
+    )
 
 
 def download(repository: str, revision: str | None = None) -> Path:
     """Fetch a model's configuration and weights, and return the folder that holds them.
+
+    A hub that cannot be reached is not asked again: the cache of earlier downloads answers.
 
     Args:
         repository: The repository, as owner/name.
@@ -47,12 +63,39 @@ def download(repository: str, revision: str | None = None) -> Path:
 
     with _explained(repository, revision):
         endpoint = os.environ.get(ENDPOINT)
-        config = Path(hf_hub_download(repository, CONFIG, revision=revision, endpoint=endpoint))
+        where: dict[str, Any] = dict(endpoint=endpoint, local_files_only=not _answers(repository))
+        config = Path(hf_hub_download(repository, CONFIG, revision=revision, **where))
         # The cache has one folder per commit: weights of another one would not fit.
         commit = config.parent.name
         weights = _weights_name(config, repository)
-        hf_hub_download(repository, weights, revision=commit, endpoint=endpoint)
+        hf_hub_download(repository, weights, revision=commit, **where)
     return config.parent
+
+
+def _answers(repository: str) -> bool:
+    """Whether the hub answers for a repository, if only with a refusal, within `PATIENCE`.
+
+    huggingface_hub alone tries six times, for half a minute or more. The one request here is in
+    a thread, because a time limit of its own would hold per address and not for the name's lookup.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    endpoint = os.environ.get(ENDPOINT, constants.ENDPOINT)
+    address = f"{endpoint}/{repository}/resolve/main/{CONFIG}"
+    seconds = float(os.environ.get(PATIENCE, 5))
+    answered = threading.Event()
+
+    def ask() -> None:
+        # The exceptions are those of whichever library there is; a 5xx may be a proxy's.
+        with suppress(Exception):
+            if get_session().head(address, timeout=seconds).status_code < 500:
+                answered.set()
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    return answered.is_set()
 
 
 def push(model: Any, repository: str, *, private: bool | None, record: Any) -> str:
@@ -111,8 +154,8 @@ def _explained(repository: str, revision: str | None) -> Iterator[None]:
         yield
     except errors.LocalEntryNotFoundError:
         raise PretrainedError(
-            f"The Hugging Face Hub cannot be reached, and {repository!r} is neither a folder nor "
-            "in the hub's cache."
+            f"There is no folder {repository!r}, no earlier download of a repository of that name, "
+            "and the Hugging Face Hub cannot be reached."
         ) from None
     except errors.GatedRepoError:
         raise PretrainedError(

@@ -92,7 +92,12 @@ class Pretrained:
                 f"`revision` is for repositories on the hub, got {revision!r} for the folder "
                 f"{str(folder)!r}."
             )
-        if not is_local and hub.is_repository(folder):
+        if not is_local:
+            if not hub.is_repository(folder):
+                raise PretrainedError(
+                    f"There is no folder {folder!r}, and a repository on the Hugging Face Hub has "
+                    "the form owner/name."
+                )
             folder = hub.download(str(folder), revision)
         folder = Path(folder)
         if (folder / "experiment.json").exists():

@@ -136,21 +136,25 @@ class RunFolder:
                 raise ValueError(
                     f"The data are not those that {self} was begun with: "
                     f"{_difference(found.data, experiment.data, 'data.')}. Resume it with the "
-                    "same data, or choose another folder with --out."
+                    "same data, or choose another folder with out= (on the command line: --out)."
                 )
             if found != experiment:
                 raise ValueError(
                     f"{self} was begun with other settings: {_difference(found, experiment)}. "
-                    "Resume it as it is, or choose another folder with --out."
+                    "Resume it as it is, or choose another folder with out= (on the command line: "
+                    "--out)."
                 )
             return True
         if self.exists:
             raise ValueError(
                 f"{self} holds a run already. Continue it with `sfo resume {self}`, or choose "
-                "another folder with --out."
+                "another folder with out= (on the command line: --out)."
             )
         if self.path.exists() and (not self.path.is_dir() or self._foreign_files()):
-            raise ValueError(f"{self} exists and is not empty; choose another folder with --out.")
+            raise ValueError(
+                f"{self} exists and is not empty; choose another folder with out= (on the command "
+                "line: --out)."
+            )
         return False
 
     def _foreign_files(self) -> list[str]:

@@ -3,6 +3,8 @@
 import hashlib
 import importlib.util
 import json
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -127,12 +129,49 @@ def test_repositories_of_other_kinds(hub, files, message):
 
 
 def test_no_network(hub, monkeypatch):
+    """One attempt: huggingface_hub's six, with its pauses, took 24 seconds."""
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setattr("time.sleep", lambda seconds: None)  # Between five attempts.
-    with pytest.raises(PretrainedError, match=r"The Hugging Face Hub cannot be reached, and"):
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("waits for another attempt"))
+    with pytest.raises(PretrainedError) as error:
         SFO.from_pretrained("owner/name")
+    assert str(error.value) == (
+        "There is no folder 'owner/name', no earlier download of a repository of that name, and "
+        "the Hugging Face Hub cannot be reached."
+    )
     with pytest.raises(PretrainedError, match=r"The Hugging Face Hub cannot be reached: .*\.$"):
         small().push_to_hub("owner/name")
+
+
+def test_a_hub_that_says_nothing_is_not_waited_for(hub, monkeypatch):
+    """A firewall that drops packets: the connection stands, and no answer comes."""
+    monkeypatch.setenv("HF_HUB_ETAG_TIMEOUT", "0.2")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        start = time.monotonic()
+        with pytest.raises(PretrainedError, match=r"and the Hugging Face Hub cannot be reached\.$"):
+            SFO.from_pretrained("owner/name")
+        assert time.monotonic() - start < 5
+
+
+def test_without_the_hub_an_earlier_download_is_read(hub, monkeypatch):
+    model, a = small(), torch.randn(2, 1, 16)
+    model.push_to_hub("owner/name")
+    SFO.from_pretrained("owner/name")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("waits for another attempt"))
+    assert torch.equal(SFO.from_pretrained("owner/name")(a), model(a))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["missing", "./missing", "../a/b", "~/missing", "/missing/a", "runs/ac/model", "runs/a--b",
+     "runs/", "runs/a.git", "runs/-a", "läufe/a", "runs\\a", "runs/" + "a" * 92],
+)  # fmt: skip
+def test_what_cannot_be_a_repository_is_not_asked_for(hub, name):
+    """By the hub's own rules for names; some of these were asked for, or ended in its error."""
+    with pytest.raises(PretrainedError, match=r"There is no folder .* has the form owner/name"):
+        SFO.from_pretrained(name)
+    assert not hub.requests
 
 
 def test_who_may_not_write_is_told(hub, monkeypatch):

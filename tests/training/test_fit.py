@@ -177,7 +177,7 @@ def test_divergence_before_anything_is_saved(tmp_path):
 def test_folders_that_are_refused(tmp_path):
     experiment = small(epochs=1)
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(ValueError, match="is not empty; choose another folder"):
+    with pytest.raises(ValueError, match="is not empty; choose another folder with out= "):
         fit(experiment, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     with pytest.raises(ValueError, match=r"is not a run: it has no experiment\.json"):
