@@ -187,7 +187,7 @@ def test_a_hundred_jobs_and_ten_kills(tmp_path, cluster):
 
     def disturb(state):
         if when and len(state.seconds) >= when[0]:
-            workers = processes("ray::do")
+            workers = processes("ray::run_remotely")
             if workers:
                 when.pop(0)
                 os.kill(chance.choice(workers), signal.SIGKILL)
@@ -223,7 +223,7 @@ def test_the_smoke_main_table_over_a_cluster_that_loses_a_node(tmp_path, cluster
             cluster.remove_node(removed[0], allow_graceful=False)
 
     monkeypatch.setattr(engine, "next_event", counted)
-    asked = dict(scale="smoke", only=is_possible)
+    asked = dict(scale="smoke", include=is_possible)
     state = reproduce(
         [main], Results(tmp_path / "ray"), engine=engine, progress=lose_a_node, **asked
     )
