@@ -76,10 +76,16 @@ def attempt(
     failed: The run cannot be done; that and why is in the results, so that it is not tried again.
     found: Another process has done it.
     taken: Another process has claimed it.
-    stopped: Something else than the run is at fault; `full` says that it is a disk that takes
-        nothing more, so that all other runs would fail too.
+    stopped: Something else than the run is at fault, such as a device that is not there; `full`
+        says that it is a disk that takes nothing more, so that all other runs would fail too.
     """
+    from sfo.training.devices import Devices
+
     start = time.monotonic()
+    try:
+        Devices.of(accelerator)
+    except ValueError as error:
+        return dict(event="stopped", why=str(error))
     try:
         try:
             with results.claimed(job.experiment, wait):

@@ -1,9 +1,11 @@
 """Several runners in one folder, and workers that are lost."""
 
 import errno
+import json
 import os
 import random
 import signal
+import socket
 import threading
 import time
 
@@ -136,6 +138,17 @@ def test_a_full_disk_is_told_in_a_sentence_and_is_no_failure_of_the_run(tmp_path
     assert event["full"]
     assert measured(tmp_path) == {}
     assert attempt(Job(tiny()), results, lambda *_, **__: None)["event"] == "done"
+
+
+def test_a_device_that_is_not_there_is_no_failure_of_the_run(tmp_path, monkeypatch):
+    """It was kept as one, so that no machine tried the run again."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    event = json.loads(perform(Job(tiny()).to_json(), str(tmp_path), accelerator="cuda"))
+    assert event["event"] == "stopped"
+    assert "torch finds no CUDA device" in event["why"]
+    assert event["why"].endswith(f" (on {socket.gethostname()})"), "of many machines it is this one"
+    assert measured(tmp_path) == {}
+    assert attempt(Job(tiny()), Results(tmp_path), lambda *_, **__: None)["event"] == "done"
 
 
 class Full(Deadly):
