@@ -98,6 +98,19 @@ def test_a_worker_that_dies_is_replaced_and_its_run_goes_on(tmp_path):
     assert measured(tmp_path / "disturbed") == measured(tmp_path / "calm")
 
 
+def test_a_worker_that_dies_in_the_middle_of_a_word_is_noticed(tmp_path, monkeypatch):
+    """The runner waited for ever for the rest of the line."""
+    program = tmp_path / "worker"
+    program.write_text("""#!/bin/sh\nread job\nprintf '{"event": "st'\n""")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(program))
+    engine = LocalEngine(Results(tmp_path), 1, Devices("cpu"))
+    engine.submit([Job(tiny())])
+    run, event = engine.next_event(20) or (None, {})
+    engine.close()
+    assert (run, event.get("event")) == (name(tiny()), "died")
+
+
 class Deadly:
     """An engine whose workers all die."""
 
