@@ -22,6 +22,7 @@ from sfo.experiments.runner import reproduce
 from sfo.experiments.study import as_study
 from sfo.experiments.worker import Job
 from sfo.models.build import installed
+from sfo.training.devices import Devices
 
 pytestmark = pytest.mark.engines
 ray = pytest.importorskip("ray", reason="needs the [ray] extra; `make test-engines` installs it")
@@ -146,6 +147,16 @@ def test_a_record_that_the_results_have_no_room_for_is_kept_elsewhere(tmp_path, 
         take(Small(tmp_path / "results"), "run", {"records/run.json": "{}"})
     kept = Path(re.search(said, str(raised.value))[1])
     assert (kept / "records" / "run.json").read_text() == "{}"
+
+
+@pytest.mark.timeout(1800)
+def test_a_cluster_without_gpus_refuses_runs_on_them(tmp_path, cluster):
+    """Ray would let them wait for ever; the machine that gives the command needs no GPU itself."""
+    with pytest.raises(ValueError, match="got cuda, and `ray status` lists no GPU"):
+        make_engine(
+            "ray", Results(tmp_path), address=cluster.address, devices=Devices.elsewhere("cuda")
+        )
+    assert not ray.is_initialized()
 
 
 @pytest.mark.timeout(1800)
