@@ -106,8 +106,10 @@ def attempt(
             return dict(event="failed", why=why)
     except OSError as error:
         traceback.print_exc()
-        why = f"{error.strerror or error}: {error.filename or results}"
-        return dict(event="stopped", why=why, **(dict(full=True) if is_full(error) else {}))
+        full = dict(full=True) if is_full(error) or is_full(error.__cause__) else {}
+        if error.strerror is None:  # A sentence of our own, such as one about the data.
+            return dict(event="stopped", why=str(error).split(". ")[0], **full)
+        return dict(event="stopped", why=f"{error.strerror}: {error.filename or results}", **full)
     seconds = time.monotonic() - start
     return dict(event="done", percent=record.errors.percent, seconds=seconds)
 

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import re
 import signal
 import socket
 import threading
@@ -162,6 +163,21 @@ def test_a_device_that_is_not_there_is_no_failure_of_the_run(tmp_path, monkeypat
     assert event["why"].endswith(f" (on {socket.gethostname()})"), "of many machines it is this one"
     assert measured(tmp_path) == {}
     assert attempt(Job(tiny()), Results(tmp_path), lambda *_, **__: None)["event"] == "done"
+
+
+def test_data_that_there_is_no_room_for_stop_all_runs(tmp_path, monkeypatch):
+    """The next run would not find room for them either."""
+
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("sfo.data.generate._solve_missing", full)
+    event = attempt(Job(tiny()), Results(tmp_path), lambda *_, **__: None)
+    assert (event["event"], event.get("full")) == ("stopped", True)
+    said = rf"Cannot write {tmp_path}/data/allen_cahn-smoke\S+\.hdf5: No space left on device"
+    assert re.fullmatch(said, event["why"])
+    assert measured(tmp_path) == {}
 
 
 class Full(Deadly):
