@@ -79,8 +79,9 @@ def reproduce(
     from sfo.training.devices import Devices
 
     chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
-    is_here = engine == "local" or address == ("local" if engine == "slurm" else None)
-    taken = (Devices.of if is_here else Devices.elsewhere)(accelerator, devices)
+    taken = (Devices.of if engine == "local" else Devices.elsewhere)(accelerator, devices)
+    if address == ("local" if engine == "slurm" else None):
+        Devices.of(accelerator)
     work = Reproduction.of(chosen, out, taken.count() if workers is None else workers)
     console = plain_console()
     for peer in chosen.missing_models(work.results):

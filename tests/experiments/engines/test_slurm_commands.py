@@ -81,6 +81,16 @@ def test_the_command_looks_for_no_gpu_here(tmp_path, slurm, monkeypatch, capsys)
     assert "torch finds no CUDA device" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("engine", [["ray"], ["slurm", "--address", "local"]], ids=["ray", "slurm"])
+def test_engines_that_choose_devices_themselves_are_not_told_which(engine, monkeypatch, capsys):
+    """They took any, whatever was said."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    words = "reproduce main --scale smoke --accelerator cuda --devices 2,3 --dry-run --engine"
+    with pytest.raises(SystemExit):
+        main([*words.split(), *engine])
+    assert "`devices` must be left out where a cluster does the runs" in capsys.readouterr().err
+
+
 def test_jobs_that_slurm_refuses_end_in_a_sentence(tmp_path, slurm):
     engine = make_engine("slurm", Results(tmp_path), options=dict(slurm_partition="none"))
     said = r"^Slurm refuses 1 jobs \(sbatch: error: invalid partition specified: none .*--slurm"
