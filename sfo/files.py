@@ -97,6 +97,7 @@ def locked(path: Path, *, timeout: float = -1, busy: Exception | None = None) ->
     # and tries indefinitely.
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o644))
+    _check_has_locks(path)
     try:
         lock.acquire(timeout=timeout)
     except Timeout:
@@ -105,6 +106,26 @@ def locked(path: Path, *, timeout: float = -1, busy: Exception | None = None) ->
         yield
     finally:
         lock.release()
+
+
+def _check_has_locks(path: Path) -> None:
+    """Refuse a file system without locks, such as Lustre mounted without them.
+
+    FileLock would take the file itself for a lock there, which is never released.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows has other locks.
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_UN)  # Of a lock that is not held: nothing happens.
+    except OSError as error:
+        if error.errno == errno.ENOSYS:
+            why = "The file system has no locks (flock); mount it with them, or choose a folder "
+            raise OSError(error.errno, f"{why}elsewhere", str(path)) from error
+    finally:
+        os.close(handle)
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:

@@ -45,6 +45,19 @@ def test_one_lock_whatever_leads_to_the_file(spellings, monkeypatch, tmp_path):
     }
 
 
+def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
+    """As Lustre may be mounted: the lock that FileLock falls back to is held for ever."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def missing(file, operation):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", missing)
+    said = r"has no locks \(flock\); mount it with them, or choose a folder elsewhere"
+    with pytest.raises(OSError, match=said), files.locked(tmp_path / "lock", timeout=0.1):
+        pass
+
+
 def test_a_run_in_a_linked_folder_is_the_same_run(tmp_path, monkeypatch):
     monkeypatch.setattr("sfo.training.folder.LOCK_TIMEOUT", 0.1)
     (tmp_path / "real").mkdir()

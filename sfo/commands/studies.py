@@ -79,7 +79,9 @@ def reproduce(
     from sfo.training.devices import Devices
 
     chosen = Selection.of(study, scale=scale, seeds=seeds, rows=benchmark, columns=column)
-    taken = Devices.of(accelerator, devices)
+    taken = (Devices.of if engine == "local" else Devices.elsewhere)(accelerator, devices)
+    if address == ("local" if engine == "slurm" else None):
+        Devices.of(accelerator)
     work = Reproduction.of(chosen, out, taken.count() if workers is None else workers)
     console = plain_console()
     for peer in chosen.missing_models(work.results):
@@ -106,7 +108,7 @@ def reproduce(
     for name in chosen.measurements:
         _measure(name, work, console)
     if place is not None:
-        _run(work, place, console)
+        _run(work, place, workers or place.slots(), console)
     console.print(f"Records: {results}. Report: sfo report {results}", soft_wrap=True)
 
 
@@ -121,10 +123,10 @@ def _measure(name: str, work: "Reproduction", console: Console) -> None:
         work.measure(name, status.update)
 
 
-def _run(work: "Reproduction", engine: "Engine", console: Console) -> None:
+def _run(work: "Reproduction", engine: "Engine", workers: int, console: Console) -> None:
     """Do what the studies lack, with a display; exit with 1 if a run failed."""
     tables = work.chosen.tables()
-    with Display(tables, work.results, work.cost, engine.slots(), console) as display:
+    with Display(tables, work.results, work.cost, workers, console) as display:
         state = work.run(display.update, engine)
     for failed, why in state.failed.items():
         console.print(f"{failed} failed: {why}", style="red", soft_wrap=True)

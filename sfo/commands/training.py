@@ -290,6 +290,7 @@ def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
     from sfo.experiments.progress import generating_lines, training_bar
     from sfo.experiments.run import run
     from sfo.machine import keep_freed_blocks
+    from sfo.training.advice import memory_advice
     from sfo.training.signals import Stopped
 
     keep_freed_blocks()
@@ -298,6 +299,8 @@ def _run(experiment: Experiment, folder: Path, **how: Any) -> None:
     console = plain_console(stderr=True, quiet=not is_first)
     title = f"{experiment.model.name} on {experiment.data.benchmark} → {folder}"
     console.print(title, soft_wrap=True)
+    if advice := memory_advice(experiment, how["stream"]):
+        console.print(advice, soft_wrap=True)
     try:
         with training_bar(console) as show:
             record = run(

@@ -110,7 +110,8 @@ def generate(
         except OSError as error:
             raise DataFileError(
                 f"Cannot write {path}: {error.strerror or error}. Make room or choose another "
-                "file with --out; the same command continues with the samples that are finished."
+                "place, with --out or, for the data of runs, $SFO_DATA; the same command continues "
+                "with the samples that are finished."
             ) from error
     return path
 

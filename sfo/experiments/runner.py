@@ -189,8 +189,8 @@ def _handle(received: Event | None, state: RunnerState, results: Results) -> boo
 def _full(why: str) -> ValueError:
     """What ends all runs at once: none of them could keep what it computes."""
     return ValueError(
-        f"{why}; the runs are stopped. Make room or choose another folder with --out; the same "
-        "command continues from here."
+        f"{why}; the runs are stopped. Make room or choose another folder with --out, for the data "
+        "with $SFO_DATA; the same command continues from here."
     )
 
 

@@ -76,10 +76,16 @@ def attempt(
     failed: The run cannot be done; that and why is in the results, so that it is not tried again.
     found: Another process has done it.
     taken: Another process has claimed it.
-    stopped: Something else than the run is at fault; `full` says that it is a disk that takes
-        nothing more, so that all other runs would fail too.
+    stopped: Something else than the run is at fault, such as a device that is not there; `full`
+        says that it is a disk that takes nothing more, so that all other runs would fail too.
     """
+    from sfo.training.devices import Devices
+
     start = time.monotonic()
+    try:
+        Devices.of(accelerator)
+    except ValueError as error:
+        return dict(event="stopped", why=str(error))
     try:
         try:
             with results.claimed(job.experiment, wait):
@@ -100,8 +106,10 @@ def attempt(
             return dict(event="failed", why=why)
     except OSError as error:
         traceback.print_exc()
-        why = f"{error.strerror or error}: {error.filename or results}"
-        return dict(event="stopped", why=why, **(dict(full=True) if is_full(error) else {}))
+        full = dict(full=True) if is_full(error) or is_full(error.__cause__) else {}
+        if error.strerror is None:  # A sentence of our own, such as one about the data.
+            return dict(event="stopped", why=str(error).split(". ")[0], **full)
+        return dict(event="stopped", why=f"{error.strerror}: {error.filename or results}", **full)
     seconds = time.monotonic() - start
     return dict(event="done", percent=record.errors.percent, seconds=seconds)
 

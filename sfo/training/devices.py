@@ -57,12 +57,29 @@ class Devices:
             )
         return cls(kind, ids, number)
 
+    @classmethod
+    def elsewhere(cls, accelerator: str = "auto", devices: str | None = None) -> "Devices":
+        """The kind of device of jobs on other machines, whose devices cannot be seen from here.
+
+        Args:
+            accelerator: auto, cpu, cuda (or gpu) or mps.
+            devices: Refused if said: the cluster gives each job its device.
+        """
+        kind = "cuda" if accelerator == "gpu" else accelerator
+        check_choice("accelerator", kind, KINDS)
+        if devices is not None:
+            raise ValueError(
+                f"`devices` must be left out where a cluster does the runs, got {devices}: with "
+                "--accelerator cuda it gives each of them one GPU."
+            )
+        return cls(kind)
+
     def count(self) -> int | None:
-        """How many there are to choose from; None on the CPU, where all cores are."""
+        """How many there are here to choose from; None on the CPU, where all cores are."""
         if self.ids is not None:
             return len(self.ids)
         if self.kind == "cuda" or (self.kind == "auto" and torch.cuda.is_available()):
-            return self.number or torch.cuda.device_count()
+            return self.number or torch.cuda.device_count() or None
         return self.number
 
     def environment(self, worker: int) -> dict[str, str]:

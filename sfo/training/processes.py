@@ -49,7 +49,8 @@ def start(
             "gradients; use 'bf16-mixed', or the strategy 'ddp'."
         )
     taken: int | list[int]
-    if torch.distributed.is_available() and torch.distributed.is_torchelastic_launched():
+    is_torchrun = torch.distributed.is_available() and torch.distributed.is_torchelastic_launched()
+    if is_torchrun:
         taken = int(os.environ["LOCAL_WORLD_SIZE"])
         num_nodes = int(os.environ["WORLD_SIZE"]) // taken
     else:
@@ -62,14 +63,20 @@ def start(
                 f"`devices` must be in 1..{usable_cores()}, the cores of this machine, got {taken}."
             )
     double = sharded and precision == "64-true"
+    # Who is alone must not look for the other tasks of the Slurm job that it may be a part of.
+    is_alone = num_nodes == 1 and (taken == 1 or (isinstance(taken, list) and len(taken) == 1))
     try:
         fabric = Fabric(
             accelerator=accelerator,
             devices=taken,
             num_nodes=num_nodes,
             strategy=ModelParallelStrategy(shard) if sharded else strategy,
-            # By its name, Fabric refuses float64 for a sharded model, which works all the same.
-            **(dict(plugins=DoublePrecision()) if double else dict(precision=precision)),
+            plugins=[
+                # By its name, Fabric refuses float64 for a sharded model, which works all the same.
+                *([DoublePrecision()] if double else []),
+                *([LightningEnvironment()] if is_alone and not is_torchrun else []),
+            ],
+            precision=None if double else precision,
         )
     except (RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]

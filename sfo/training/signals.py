@@ -17,7 +17,9 @@ class Stopped(SystemExit):
 class StopRequest:
     """Context in which signals are noted in `received` instead of ending the process.
 
-    SIGTERM and SIGINT, and SIGUSR1 and SIGUSR2, which Slurm sends ahead of a job's end if asked to.
+    SIGTERM and SIGINT, of which a second one ends it at once; and SIGUSR1 and SIGUSR2, which Slurm
+    sends ahead of a job's end if asked to. These may come with a SIGTERM before or after, and are
+    what counts then: a job is put back into the queue by them.
 
     Outside the main thread, where Python allows no handlers, it only stays 0.
     """
@@ -30,6 +32,7 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.received = 0
+        self._asked_to_end = False
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "StopRequest":
@@ -51,6 +54,10 @@ class StopRequest:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received:
-            os._exit(128 + number)
-        self.received = number
+        if number in (signal.SIGTERM, signal.SIGINT):
+            if self._asked_to_end:
+                os._exit(128 + number)
+            self._asked_to_end = True
+            self.received = self.received or number
+        else:
+            self.received = number

@@ -78,3 +78,14 @@ def test_of_two_devices_a_third_is_refused(monkeypatch):
     assert Devices.of("cuda", 2).number == 2
     with pytest.raises(ValueError, match="must name one device here"):
         Devices.of("cuda", "0,1").one()
+
+
+def test_devices_of_a_cluster_are_not_looked_for_here(monkeypatch):
+    """A login node has no GPU."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    there = Devices.elsewhere("gpu")
+    assert (there.kind, there.count()) == ("cuda", None)
+    with pytest.raises(ValueError, match="`devices` must be left out where a cluster does the run"):
+        Devices.elsewhere("cuda", "0,1")
+    with pytest.raises(ValueError, match="`accelerator` must be one of"):
+        Devices.elsewhere("tpu")

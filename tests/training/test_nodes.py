@@ -45,6 +45,18 @@ def as_nodes(function, *arguments, nodes):
             process.kill()
 
 
+def test_a_run_of_one_process_is_alone_in_a_slurm_job_of_many_tasks(tmp_path, monkeypatch):
+    """Fabric looked for the other tasks, and refused the options of the job."""
+    job = dict(NTASKS=8, JOB_ID=7, JOB_NAME="study", PROCID=3, LOCALID=3, NODEID=0)
+    for key, value in job.items():
+        monkeypatch.setenv(f"SLURM_{key}", str(value))
+    fit(small(epochs=1), tmp_path / "task")
+    for key in job:
+        monkeypatch.delenv(f"SLURM_{key}")
+    fit(small(epochs=1), tmp_path / "whole")
+    assert traces(tmp_path / "task") == traces(tmp_path / "whole")
+
+
 @pytest.mark.slow
 def test_two_nodes_give_the_bits_of_two_processes_on_one(tmp_path):
     for nodes in (1, 2):

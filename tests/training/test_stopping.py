@@ -72,3 +72,16 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
     os.kill(process.pid, signal.SIGTERM)
     assert ended(process, seconds=10) == 143
     assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("order", [("SIGTERM", "SIGUSR2"), ("SIGUSR2", "SIGTERM")], ids="-".join)
+def test_of_two_signals_that_slurm_sends_the_one_to_queue_again_counts(tmp_path, order):
+    """A job that is preempted gets SIGTERM besides: it ended at once, and saved nothing."""
+    receive, send = os.pipe()
+    process = in_child(fit_and_tell, small(), tmp_path / "run", send, 0.5)
+    os.read(receive, 1)
+    for kind in order:
+        os.kill(process.pid, getattr(signal, kind))
+        time.sleep(0.05)
+    assert ended(process) == 128 + signal.SIGUSR2
+    assert checkpoint.latest(tmp_path / "run" / "checkpoints") is not None

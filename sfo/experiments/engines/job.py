@@ -52,8 +52,8 @@ def perform(
     keep_freed_blocks()
     asked, results = Job.from_json(job), Results(folder)
     event = attempt(asked, results, quiet, accelerator, wait)
-    if event.get("full"):
-        event["why"] += f" (on {socket.gethostname()})"
+    if event["event"] == "stopped":
+        event["why"] = f"{event['why'].rstrip('.')} (on {socket.gethostname()})"
     if event["event"] in ("done", "found", "failed"):
         event["files"] = results.files(asked.experiment)
     return _encoded(event)

@@ -53,7 +53,8 @@ class Worker:
 
         def listen() -> None:
             for line in self.process.stdout or ():
-                events.put((self, json.loads(line)))
+                with suppress(ValueError):  # It has died in the middle of the line.
+                    events.put((self, json.loads(line)))
             events.put((self, {"event": "died"}))
 
         threading.Thread(target=listen, daemon=True).start()

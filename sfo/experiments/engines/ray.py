@@ -90,6 +90,12 @@ class RayEngine:
         self.owns = not ray.is_initialized()
         if self.owns:
             _connect(ray, address, workers)
+        if devices.kind == "cuda" and not ray.cluster_resources().get("GPU"):
+            self._leave()
+            raise ValueError(
+                "`accelerator` must be one that the Ray cluster has, got cuda, and `ray status` "
+                "lists no GPU; begin a node that has one, or leave --accelerator out."
+            )
         self.task = ray.remote(run_remotely).options(
             num_cpus=1,
             num_gpus=1 if devices.kind == "cuda" else 0,
@@ -142,6 +148,9 @@ class RayEngine:
             self.ray.cancel(task, force=True)
             held.close()
         self.jobs.clear()
+        self._leave()
+
+    def _leave(self) -> None:
         if self.owns:
             self.ray.shutdown()
 

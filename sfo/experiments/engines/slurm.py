@@ -1,6 +1,7 @@
 """Slurm through submitit: one array of jobs, each of which continues where it was preempted."""
 
 import json
+import os
 import shutil
 import signal
 import time
@@ -20,6 +21,14 @@ MAX_ARRAY_SIZE = 1000
 """Jobs in one array: Slurm's usual limit."""
 DEFAULT_MINUTES = 60
 """Minutes that a job is given if nothing is said; then it is requeued and continues."""
+MAX_TIMEOUTS = 10_000
+"""Times that a job is requeued at the end of its time. submitit's own limit is 3, but a run may
+take days."""
+SIGNAL_DELAY = 90
+"""Seconds ahead of its end at which a job is told, submitit's default; and for which one that is
+preempted by SIGTERM waits for that."""
+PREEMPTED_SECONDS = 900
+"""Seconds after which a job that was preempted and not queued again counts as lost."""
 
 
 class Submission:
@@ -42,6 +51,10 @@ class Submission:
             # signal: it puts the job back into the queue.
             if stop.signal in (signal.SIGUSR1, signal.SIGUSR2):
                 signal.raise_signal(stop.signal)
+            # Slurm preempts with SIGTERM, and sends the other signal when it next looks at the
+            # time that is left. Who ends before that is not queued again.
+            if stop.signal == signal.SIGTERM and os.environ.get("SUBMITIT_EXECUTOR") == "slurm":
+                time.sleep(SIGNAL_DELAY)
             raise
 
     def checkpoint(self) -> Any:
@@ -83,36 +96,52 @@ class SlurmEngine:
         self.is_local = address == "local"
         self.workers = workers or (2 if self.is_local else MAX_ARRAY_SIZE)
         self.folder = results.folder.resolve() / "runs" / "slurm"
-        self.executor = submitit.AutoExecutor(self.folder, cluster=address or "slurm")
+        cluster = address or "slurm"
+        most: dict[str, int] = {f"{cluster}_max_num_timeout": MAX_TIMEOUTS}
+        self.executor = submitit.AutoExecutor(self.folder, cluster=cluster, **most)
         usual: dict[str, Any] = dict(name="sfo", timeout_min=DEFAULT_MINUTES, cpus_per_task=1)
         if devices.kind == "cuda":
             usual["gpus_per_node"] = 1
         if not self.is_local:
             usual |= dict(slurm_array_parallelism=self.workers)
             usual["slurm_setup"] = [f"export {key}={value}" for key, value in ONE_THREAD.items()]
+            usual["slurm_additional_parameters"] = dict(requeue=True)
         try:
             self.executor.update_parameters(**{**usual, **options})
         except (TypeError, ValueError, NameError) as error:
             reason = str(error).strip().splitlines()[0]
             raise ValueError(f"submitit refuses the options {dict(options)}: {reason}") from error
         self.jobs: dict[str, Any] = {}
-        self.ended: list[Event] = []
+        self.preempted: dict[str, float] = {}
 
     def slots(self) -> int:
-        """How many jobs it takes at a time: on Slurm a whole array, of which some wait."""
-        return self.workers if self.is_local else MAX_ARRAY_SIZE
+        """How many jobs it takes at a time: on Slurm a whole array, of which some wait.
+
+        Only an array keeps to a number of jobs at work, each by itself: so the next one comes when
+        few are left of the one before.
+        """
+        return self.workers if self.is_local or self.jobs else MAX_ARRAY_SIZE
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Submit one array."""
+        from submitit.core.utils import FailedJobError, FailedSubmissionError
+
         if not jobs:
             return
         options: dict[str, Any] = dict(plugins=plugins.loaded(), accelerator=self.devices.kind)
         folder = str(self.results.folder.resolve())
         submitted: dict[str, Any] = {}
-        with self.executor.batch():
-            for job in jobs:
-                submission = Submission(job.to_json(), folder, **options)
-                submitted[name(job.experiment)] = self.executor.submit(submission)
+        try:
+            with self.executor.batch():
+                for job in jobs:
+                    submission = Submission(job.to_json(), folder, **options)
+                    submitted[name(job.experiment)] = self.executor.submit(submission)
+        except (FailedJobError, FailedSubmissionError) as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise ValueError(
+                f"Slurm refuses {len(jobs)} jobs ({reason}). Change their options with --slurm, or "
+                "ask for fewer at once with --benchmark and --column."
+            ) from error
         # Afterwards: they are jobs only now, and none if submitit could not write them.
         self.jobs |= submitted
 
@@ -121,23 +150,36 @@ class SlurmEngine:
         deadline = time.monotonic() + timeout
         while True:
             for run, job in list(self.jobs.items()):
-                if job.done():
+                if (outcome := self._outcome(run, job)) is not None:
                     del self.jobs[run]
-                    return run, self._outcome(job)
+                    return run, outcome
             if time.monotonic() > deadline:
                 return None
             time.sleep(0.1 if self.is_local else timeout)
 
-    def _outcome(self, job: Any) -> dict[str, Any]:
+    def _outcome(self, run: str, job: Any) -> dict[str, Any] | None:
         from submitit.core.utils import FailedJobError, UncompletedJobError
 
-        log = job.paths.stderr
+        if self._is_lost(run, job):
+            return dict(event="died", why=f"its job {job.job_id} was preempted and not requeued")
+        if not job.done():
+            return None
         try:
             return json.loads(job.result())
         except (FailedJobError, UncompletedJobError):
-            if "CANCELLED" in job.state:
+            state, log = job.state, job.paths.stderr
+            if "CANCELLED" in state:
                 return dict(event="stopped", why=f"its job {job.job_id} was cancelled")
-            return dict(event="died", why=f"its job ended without an answer (log: {log})")
+            how = "" if self.is_local else f", {state}"
+            return dict(event="died", why=f"its job ended without an answer{how} (log: {log})")
+
+    def _is_lost(self, run: str, job: Any) -> bool:
+        """Whether a job was preempted for good; submitit thinks that all of them come back."""
+        if self.is_local or job.watcher.get_state(job.job_id, mode="cache") != "PREEMPTED":
+            self.preempted.pop(run, None)
+            return False
+        since = self.preempted.setdefault(run, time.monotonic())
+        return time.monotonic() - since > PREEMPTED_SECONDS
 
     def close(self) -> None:
         """Cancel what is still queued or running; the same command continues from there."""

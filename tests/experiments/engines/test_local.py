@@ -1,9 +1,12 @@
 """Several runners in one folder, and workers that are lost."""
 
 import errno
+import json
 import os
 import random
+import re
 import signal
+import socket
 import threading
 import time
 
@@ -96,6 +99,19 @@ def test_a_worker_that_dies_is_replaced_and_its_run_goes_on(tmp_path):
     assert measured(tmp_path / "disturbed") == measured(tmp_path / "calm")
 
 
+def test_a_worker_that_dies_in_the_middle_of_a_word_is_noticed(tmp_path, monkeypatch):
+    """The runner waited for ever for the rest of the line."""
+    program = tmp_path / "worker"
+    program.write_text("""#!/bin/sh\nread job\nprintf '{"event": "st'\n""")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(program))
+    engine = LocalEngine(Results(tmp_path), 1, Devices("cpu"))
+    engine.submit([Job(tiny())])
+    run, event = engine.next_event(20) or (None, {})
+    engine.close()
+    assert (run, event.get("event")) == (name(tiny()), "died")
+
+
 class Deadly:
     """An engine whose workers all die."""
 
@@ -136,6 +152,32 @@ def test_a_full_disk_is_told_in_a_sentence_and_is_no_failure_of_the_run(tmp_path
     assert event["full"]
     assert measured(tmp_path) == {}
     assert attempt(Job(tiny()), results, lambda *_, **__: None)["event"] == "done"
+
+
+def test_a_device_that_is_not_there_is_no_failure_of_the_run(tmp_path, monkeypatch):
+    """It was kept as one, so that no machine tried the run again."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    event = json.loads(perform(Job(tiny()).to_json(), str(tmp_path), accelerator="cuda"))
+    assert event["event"] == "stopped"
+    assert "torch finds no CUDA device" in event["why"]
+    assert event["why"].endswith(f" (on {socket.gethostname()})"), "of many machines it is this one"
+    assert measured(tmp_path) == {}
+    assert attempt(Job(tiny()), Results(tmp_path), lambda *_, **__: None)["event"] == "done"
+
+
+def test_data_that_there_is_no_room_for_stop_all_runs(tmp_path, monkeypatch):
+    """The next run would not find room for them either."""
+
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setenv("SFO_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("sfo.data.generate._solve_missing", full)
+    event = attempt(Job(tiny()), Results(tmp_path), lambda *_, **__: None)
+    assert (event["event"], event.get("full")) == ("stopped", True)
+    said = rf"Cannot write {tmp_path}/data/allen_cahn-smoke\S+\.hdf5: No space left on device"
+    assert re.fullmatch(said, event["why"])
+    assert measured(tmp_path) == {}
 
 
 class Full(Deadly):

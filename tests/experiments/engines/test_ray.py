@@ -22,6 +22,7 @@ from sfo.experiments.runner import reproduce
 from sfo.experiments.study import as_study
 from sfo.experiments.worker import Job
 from sfo.models.build import installed
+from sfo.training.devices import Devices
 
 pytestmark = pytest.mark.engines
 ray = pytest.importorskip("ray", reason="needs the [ray] extra; `make test-engines` installs it")
@@ -149,6 +150,16 @@ def test_a_record_that_the_results_have_no_room_for_is_kept_elsewhere(tmp_path, 
 
 
 @pytest.mark.timeout(1800)
+def test_a_cluster_without_gpus_refuses_runs_on_them(tmp_path, cluster):
+    """Ray would let them wait for ever; the machine that gives the command needs no GPU itself."""
+    with pytest.raises(ValueError, match="got cuda, and `ray status` lists no GPU"):
+        make_engine(
+            "ray", Results(tmp_path), address=cluster.address, devices=Devices.elsewhere("cuda")
+        )
+    assert not ray.is_initialized()
+
+
+@pytest.mark.timeout(1800)
 def test_a_lost_node_costs_no_record(tmp_path, cluster):
     """Three runs and an analysis each; one of two nodes is killed while it works."""
     runs, removed = [tiny(seed, epochs=40) for seed in range(3)], []
@@ -187,7 +198,7 @@ def test_a_hundred_jobs_and_ten_kills(tmp_path, cluster):
 
     def disturb(state):
         if when and len(state.seconds) >= when[0]:
-            workers = processes("ray::do")
+            workers = processes("ray::run_remotely")
             if workers:
                 when.pop(0)
                 os.kill(chance.choice(workers), signal.SIGKILL)
@@ -223,7 +234,7 @@ def test_the_smoke_main_table_over_a_cluster_that_loses_a_node(tmp_path, cluster
             cluster.remove_node(removed[0], allow_graceful=False)
 
     monkeypatch.setattr(engine, "next_event", counted)
-    asked = dict(scale="smoke", only=is_possible)
+    asked = dict(scale="smoke", include=is_possible)
     state = reproduce(
         [main], Results(tmp_path / "ray"), engine=engine, progress=lose_a_node, **asked
     )
