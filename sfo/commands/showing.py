@@ -68,7 +68,7 @@ def show_file(path: Path, samples: int, picture: Path) -> None:
 def show_run(path: Path) -> None:
     """How far a run is, its last epochs, and its errors if it is finished."""
     from sfo.commands.training import print_errors
-    from sfo.experiments.record import Record
+    from sfo.experiments.record import run_record
     from sfo.training.folder import RunFolder
 
     folder = RunFolder(path)
@@ -92,7 +92,7 @@ def show_run(path: Path) -> None:
             f"  epoch {row['epoch'] + 1}: loss {100 * row['loss']:.4g} %, validation {shown}",
         )
     if (path / "record.json").exists():
-        record = Record.load(path / "record.json")
+        record = run_record(folder)
         print_errors(record.errors, f"Test errors, best epoch {record.best_epoch + 1}")
         print(f"Picture: {path / 'predictions.png'}")
     else:

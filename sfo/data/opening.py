@@ -15,10 +15,16 @@ import h5py
 import numpy as np
 
 from sfo.data.header import DataFileError
+from sfo.data.stored import StoredArray, begin_of, check_sum
 from sfo.memory import free_memory, size_text
 
 LARGEST_RATIO = 2000
 """No compression of HDF5 makes data smaller than by this factor; deflate reaches 1,032."""
+
+LARGE = 2**28
+"""Bytes of an array from which on it is not read whole, if it is not compressed."""
+MOST_INFLATED = 4e9
+"""Bytes that are inflated at most, whatever the memory: a small file can inflate to any size."""
 
 
 def refuse_other_kinds(path: Path) -> None:
@@ -103,16 +109,20 @@ def own_dataset(group: h5py.Group, key: str) -> h5py.Dataset:
     return found
 
 
-def numpy_arrays(path: str | os.PathLike[str], keys: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+def numpy_arrays(
+    path: str | os.PathLike[str], keys: tuple[str, ...] = (), by_rows: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Arrays of a .npz file, or the one of a .npy file under the name "".
 
     The sizes that the file declares are compared with those that are stored, and with the memory,
-    before anything is allocated.
+    before anything is allocated. Of large arrays that are not compressed the rows may be
+    read when they are asked for.
 
     Args:
         path: The file.
         keys: The arrays of a .npz file to read; those that it does not have are left out, and of
             the others, which are named only, there is an empty array.
+        by_rows: Those of them that may be a `StoredArray`.
     """
     path = Path(path)
     refuse_other_kinds(path)
@@ -120,27 +130,11 @@ def numpy_arrays(path: str | os.PathLike[str], keys: tuple[str, ...] = ()) -> di
         with open(path, "rb") as file:
             if not zipfile.is_zipfile(file):
                 file.seek(0)
-                _check_size(file, path.stat().st_size, "the array")
+                _, _, _, size = _header(file, path.stat().st_size, "the array")
+                _check_memory(size)
                 file.seek(0)
                 return {"": np.lib.format.read_array(file, allow_pickle=False)}
-        with zipfile.ZipFile(path) as parts:
-            found = {name.removesuffix(".npy"): name for name in parts.namelist()}
-            wanted = [key for key in keys if key in found]
-            needed = 0
-            for key in wanted:
-                with parts.open(found[key]) as part:
-                    stored = parts.getinfo(found[key]).file_size
-                    needed += _check_size(part, stored, f"`{key}`")
-            if needed > free_memory():
-                raise ValueError(
-                    f"it takes {size_text(needed)} in memory, and {size_text(free_memory())} are "
-                    "free; write it as HDF5, which is read batch by batch"
-                )
-            entries = {key: np.empty(0) for key in found}
-            for key in wanted:
-                with parts.open(found[key]) as part:
-                    entries[key] = np.lib.format.read_array(part, allow_pickle=False)
-            return entries
+            return _members(file, path, keys, by_rows)
     # Damaged bytes make NumPy and zipfile raise errors of a dozen kinds.
     except Exception as error:
         why = str(error).strip().split("\n")[0][:200] or type(error).__name__
@@ -152,8 +146,49 @@ def numpy_arrays(path: str | os.PathLike[str], keys: tuple[str, ...] = ()) -> di
         ) from error
 
 
-def _check_size(file: IO[bytes], stored: int, what: str) -> int:
-    """The bytes of an array by its header, which must not be more than there are in the file."""
+def _members(
+    file: IO[bytes], path: Path, keys: tuple[str, ...], by_rows: tuple[str, ...]
+) -> dict[str, Any]:
+    """The arrays of a .npz file."""
+    with zipfile.ZipFile(file) as parts:
+        found = {name.removesuffix(".npy"): parts.getinfo(name) for name in parts.namelist()}
+        entries: dict[str, Any] = {key: np.empty(0) for key in found}
+        whole = inflated = 0
+        later = []
+        for key in (key for key in keys if key in found):
+            member = found[key]
+            with parts.open(member) as part:
+                shape, fortran, dtype, size = _header(part, member.file_size, f"`{key}`")
+                may_wait = key in by_rows and not fortran and size >= LARGE
+                begin = begin_of(file, member) if may_wait else None
+                if begin is None:
+                    whole += size
+                    inflated += size if member.compress_type != zipfile.ZIP_STORED else 0
+                    later.append(key)
+                else:
+                    check_sum(file, begin, member)
+                    entries[key] = StoredArray(path, begin + part.tell(), shape, dtype)
+        _check_memory(whole, inflated)
+        for key in later:
+            with parts.open(found[key]) as part:
+                entries[key] = np.lib.format.read_array(part, allow_pickle=False)
+        return entries
+
+
+def _check_memory(whole: float, inflated: float = 0) -> None:
+    """Refuse arrays that would be read whole, if they leave too little memory for anything else."""
+    most, size = free_memory() / 2, whole
+    if inflated > MOST_INFLATED:
+        most, size = min(most, MOST_INFLATED), inflated
+    if size > most:
+        raise ValueError(
+            f"it takes {size_text(size)} in memory, and {size_text(most)} may be taken; write it "
+            "without compression, with np.savez, or as HDF5: both are read batch by batch"
+        )
+
+
+def _header(file: IO[bytes], stored: int, what: str) -> tuple[tuple[int, ...], bool, np.dtype, int]:
+    """Shape, order, type and bytes of an array, which must not be more than there are."""
     version = np.lib.format.read_magic(file)
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -161,7 +196,7 @@ def _check_size(file: IO[bytes], stored: int, what: str) -> int:
     }
     if version not in read:
         raise ValueError(f"{what} is of the unknown version {version}")
-    shape, _, dtype = read[version](file)
+    shape, fortran, dtype = read[version](file)
     if dtype.hasobject:
         raise ValueError(f"{what} holds Python objects; convert it with .astype('float32')")
     size = dtype.itemsize
@@ -169,7 +204,7 @@ def _check_size(file: IO[bytes], stored: int, what: str) -> int:
         size *= n
     if any(n < 0 for n in shape) or size > stored:
         raise ValueError(f"{what} declares the shape {shape}, which is more than the file holds")
-    return size
+    return shape, fortran, dtype, size
 
 
 def _why_not_hdf5(path: Path) -> str:

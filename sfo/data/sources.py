@@ -108,7 +108,7 @@ def own_name(path: Path | None, name: str | None) -> str:
 
 
 def _npz(path: Path, known: dict[str, Any], given: dict[str, Any], periodic: bool | None) -> Arrays:
-    entries = numpy_arrays(path, ("a", "u", "names", "times"))
+    entries = numpy_arrays(path, ("a", "u", "names", "times"), by_rows=("a", "u"))
     if "a" not in entries or "u" not in entries:
         found = ", ".join(entries).strip() or "nothing by name"
         raise ValueError(

@@ -17,7 +17,7 @@ from sfo.data.pairs import Pairs
 from sfo.data.sources import open_data, own_name
 from sfo.evaluation.errors import Errors
 from sfo.experiments.progress import training_bar
-from sfo.experiments.record import Record
+from sfo.experiments.record import Record, run_record
 from sfo.experiments.run import draw, exported, predict_inputs, run, run_arrays
 from sfo.grid import Grid
 from sfo.models.build import Preset
@@ -214,7 +214,7 @@ def load_run(folder: str | os.PathLike[str]) -> FinishedRun:
     experiment = where.experiment()
     if not (where.path / "record.json").exists():
         raise ValueError(f"{folder} is not finished; continue it with `sfo resume {folder}`.")
-    record = Record.load(where.path / "record.json")
+    record = run_record(where)
     model = exported(load_best(where))
     return FinishedRun(experiment, model, record, where.path, where.data_shape())
 

@@ -20,6 +20,8 @@ from sfo.evaluation.errors import Errors
 from sfo.files import json_sha256, parse_json, write_atomically
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Experiment
+from sfo.training.folder import RunFolder
+from sfo.training.origin import difference
 
 FORMAT = 1
 TRAINING_REVISION = 1
@@ -129,6 +131,30 @@ class Record:
         # Sealed again by whoever edited it.
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"{path} holds what no Record does: {error}.") from error
+
+
+def run_record(folder: RunFolder) -> Record:
+    """The Record of a finished run, found to be its own."""
+    path = folder.path / "record.json"
+    return check_own(Record.load(path), path, folder)
+
+
+def check_own(record: Record, path: Path, folder: RunFolder) -> Record:
+    """Refuse a Record of another run than that in whose folder it lies."""
+    experiment, rows = folder.experiment(), folder.history()
+    way = "Put back the file that belongs here."
+    if record.experiment != experiment:
+        raise RecordError(
+            f"{path} is of another run than experiment.json: "
+            f"{difference(record.experiment, experiment)}. {way}"
+        )
+    best = [row["validation"] for row in rows if row["epoch"] == record.best_epoch]
+    if rows and (len(rows) != record.epochs or best != [record.validation]):
+        raise RecordError(
+            f"{path} is of another run than metrics.jsonl, which has {len(rows)} epochs, not "
+            f"{record.epochs}, or another error in the best one. {way}"
+        )
+    return record
 
 
 @dataclass(frozen=True)

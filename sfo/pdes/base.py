@@ -12,7 +12,7 @@ from torch import Tensor
 from sfo.grid import Grid
 from sfo.pdes.derivative import Derivatives, OnCoefficients, Spectral
 from sfo.pdes.integrate import StepTooLong, integrate
-from sfo.pdes.problem import Array, check_constants, check_problem
+from sfo.pdes.problem import Array, check_constants, check_positive, check_problem
 from sfo.pdes.residual import Frames, spans, time_derivative
 
 TOLERANCE = 1e-4
@@ -207,7 +207,7 @@ class Semilinear(ABC):
             warm_up=self.warm_up,
         )
         if max_step is not None:
-            return run(max_step=max_step)
+            return run(max_step=check_positive("max_step", max_step))
         for halvings in range(HALVINGS):
             try:
                 return run(max_step=self.max_step / 2**halvings, tolerance=TOLERANCE)

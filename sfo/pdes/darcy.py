@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.grid import Grid
-from sfo.pdes.problem import Array, check_constants, check_fields
+from sfo.pdes.problem import Array, check_constants, check_fields, numbers
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -114,7 +114,8 @@ class Darcy:
         """
         from scipy.sparse.linalg import splu
 
-        a = check_fields(coefficient, "coefficient", n_dim=max(1, coefficient.ndim - 2))
+        a = numbers(coefficient, "coefficient")
+        a = check_fields(a, "coefficient", n_dim=max(1, a.ndim - 2))
         if (lowest := float(a.min())) <= 0:
             sample = int(a.flatten(1).amin(1).argmin())
             raise ValueError(

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sfo.pdes.problem import MOST_STEPS
+from sfo.pdes.problem import MOST_STEPS, check_positive
 
 
 class ETDRK4:
@@ -172,8 +172,7 @@ def step_plan(
         >>> list(step_plan([0.0, 64.0], max_step=4.0, warm_up=2))
         [(0.0, 16.0, 16), (16.0, 32.0, 8), (32.0, 64.0, 8)]
     """
-    if not max_step > 0:
-        raise ValueError(f"`max_step` must be positive, got max_step={max_step}.")
+    check_positive("max_step", max_step)
     doublings = [times[0] + 16 * max_step / 2**j for j in range(1, warm_up + 1)]
     stops = {t for t in doublings if t < times[-1]} | set(times)
     for start, end in pairwise(sorted(stops)):

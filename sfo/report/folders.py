@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfo.experiments.record import Record, RecordError
+from sfo.experiments.record import Record, RecordError, check_own
 from sfo.experiments.results import Results, load_trusted, name
 from sfo.experiments.study_results import problems, records
 from sfo.training.config import Experiment
@@ -69,6 +69,8 @@ def read_folder(folder: Path) -> ReportedFolder:
         record = path / "record.json"
         try:
             kept = load_trusted(Record, record) if record.exists() else None
+            if kept is not None:
+                check_own(kept, record, RunFolder(path))
         except RecordError as error:
             bad.append(str(error).replace(f"{path.parent}{os.sep}", ""))
         else:

@@ -21,6 +21,7 @@ from sfo.training.folder import RunFolder
 from sfo.training.loggers import check_loggers
 from sfo.training.loop import Diverged, Loop, Status
 from sfo.training.optimizers import check_strategy
+from sfo.training.origin import check_origin
 from sfo.training.prepare import DataShape, build, load_splits
 from sfo.training.processes import on_rank_zero, restarts, start
 from sfo.training.signals import Stopped, StopRequest
@@ -143,12 +144,21 @@ def load_best(run: RunFolder | str | Path) -> nn.Module:
     state = checkpoint.load_best(folder.checkpoints)
     if state is None:
         raise ValueError(f"{folder} has no checkpoint of a validated epoch yet; see `sfo resume`.")
-    model = build(folder.experiment(), folder.data_shape())
-    # Assigned, not copied: a run in float64 has its weights in float64.
-    if state["ema"] is None:
-        model.load_state_dict(state["model"], assign=True)
-    else:
-        average = AveragedModel(model)
-        average.load_state_dict(state["ema"], assign=True)
-        model = average.module
+    experiment = folder.experiment()
+    check_origin(state, experiment, folder.path)
+    model = build(experiment, folder.data_shape())
+    average = None if state["ema"] is None else AveragedModel(model)
+    try:
+        # Assigned, not copied: a run in float64 has its weights in float64.
+        if average is None:
+            model.load_state_dict(state["model"], assign=True)
+        else:
+            average.load_state_dict(state["ema"], assign=True)
+            model = average.module
+    except RuntimeError as error:
+        first = " ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise ValueError(
+            f"The weights in {folder.checkpoints} are not of the model in experiment.json: "
+            f"{first:.200} Put back the file that belongs here."
+        ) from None
     return model.eval()

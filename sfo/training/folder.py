@@ -38,8 +38,8 @@ from sfo.files import (
 from sfo.machine import usable_cores
 from sfo.registry import BENCHMARKS, MODELS
 from sfo.training.config import Experiment
+from sfo.training.origin import difference
 from sfo.training.prepare import DataShape
-from sfo.training.strict import Config
 
 BEFORE_TRAINING = ("environment.json", "sources.json", "data.json")
 """Files that a run writes before it trains."""
@@ -52,6 +52,12 @@ WRITTEN = (
     "record.json",
 )
 """Files that `RunFolder.write` replaces in one step."""
+COLUMNS = {
+    "epoch": (int,),
+    "loss": (int, float),
+    "validation": (int, float, type(None)),
+}
+"""What rows of metrics.jsonl hold at least."""
 REGISTRIES = {"model": MODELS, "benchmark": BENCHMARKS}
 LOCK_TIMEOUT = 2.0
 """Seconds to wait for the lock: a process that was killed takes a moment to go."""
@@ -135,12 +141,12 @@ class RunFolder:
             if found.data != experiment.data and found.data.arrays is not None:
                 raise ValueError(
                     f"The data are not those that {self} was begun with: "
-                    f"{_difference(found.data, experiment.data, 'data.')}. Resume it with the "
+                    f"{difference(found.data, experiment.data, 'data.')}. Resume it with the "
                     "same data, or choose another folder with out= (on the command line: --out)."
                 )
             if found != experiment:
                 raise ValueError(
-                    f"{self} was begun with other settings: {_difference(found, experiment)}. "
+                    f"{self} was begun with other settings: {difference(found, experiment)}. "
                     "Resume it as it is, or choose another folder with out= (on the command line: "
                     "--out)."
                 )
@@ -196,7 +202,16 @@ class RunFolder:
 
     def history(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl, one per epoch; none before the first."""
-        return read_json_lines(self.path / "metrics.jsonl")
+        path = self.path / "metrics.jsonl"
+        rows = read_json_lines(path)
+        for line, row in enumerate(rows, start=1):
+            wrong = [key for key, kinds in COLUMNS.items() if type(row.get(key)) not in kinds]
+            if wrong:
+                raise ValueError(
+                    f"{path}, line {line}, is damaged: `{wrong[0]}` must be a number, got "
+                    f"{row.get(wrong[0])!r:.80}. Remove the file, or copy it again."
+                )
+        return rows
 
     def cost(self) -> dict[str, Any] | None:
         """What cost.json says, if it was measured."""
@@ -224,7 +239,12 @@ class RunFolder:
 
     def data_shape(self) -> DataShape:
         """Of the data that the run was trained on."""
-        return DataShape.from_dict(self.read("data.json")["shape"])
+        try:
+            return DataShape.from_dict(self.read("data.json")["shape"])
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ValueError(
+                f"{self.path / 'data.json'} is damaged: {error!r:.80}. Copy it again."
+            ) from None
 
 
 def environment() -> dict[str, Any]:
@@ -269,14 +289,3 @@ def _explained(path: Path) -> Iterator[None]:
             f"Cannot write {path}: {error.strerror or error}. Make room or choose another folder; "
             "a run that was started continues from its last checkpoint with `sfo resume`."
         ) from error
-
-
-def _difference(found: Config, wanted: Config, prefix: str = "") -> str:
-    """The first key in which two configurations differ, and both values."""
-    for key in type(found).model_fields:
-        a, b = getattr(found, key), getattr(wanted, key)
-        if a != b and isinstance(a, Config) and isinstance(b, Config):
-            return _difference(a, b, f"{prefix}{key}.")
-        if a != b:
-            return f"`{prefix}{key}` is {a!r:.80} there, not {b!r:.80}"
-    return "nothing"

@@ -22,6 +22,7 @@ from sfo.training.folder import RunFolder
 from sfo.training.loggers import Loggers
 from sfo.training.loss import LOSSES, relative_l2
 from sfo.training.optimizers import optimizer
+from sfo.training.origin import check_origin, origin
 from sfo.training.physics import PhysicsLoss, initial_loss
 from sfo.training.processes import (
     gather,
@@ -320,6 +321,7 @@ class Loop:
 
         def write() -> None:
             keep = self.config.keep_last
+            state["origin"] = origin(self.experiment, self.folder.path)
             checkpoint.save(state, self.folder.checkpoints, self.step, keep_last=keep, best=best)
 
         on_rank_zero(self.fabric, write)
@@ -328,6 +330,8 @@ class Loop:
         """Go back to the newest whole checkpoint; to the beginning if there is none."""
         newest = checkpoint.load_latest(self.folder.checkpoints, require_finite=("model",))
         if newest is not None:
+            path = self.folder.path
+            on_rank_zero(self.fabric, lambda: check_origin(newest, self.experiment, path))
             self._load(newest)
         # What was written after that checkpoint is about to be written again.
         on_rank_zero(self.fabric, lambda: self.folder.write_metrics(self.history))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from data.tiny import Failing, Tiny, TinyGroups
 
+import sfo
 from sfo.data.generate import generate
 from sfo.data.hdf5 import DataFile, DataFileError
 
@@ -69,7 +70,14 @@ def test_killed_again_and_again_ends_in_the_same_file(workers, kills, tmp_path):
     program.write_text(PROGRAM)
     path = tmp_path / "killed.hdf5"
     rng = random.Random(workers)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    # The package that is tested here, whatever is installed for the interpreter.
+    places = [
+        Path(__file__).parents[1],
+        Path(sfo.__file__).parents[1],
+        os.environ.get("PYTHONPATH"),
+    ]
+    path_of_all = os.pathsep.join(str(place) for place in places if place)
+    environment = {**os.environ, "PYTHONPATH": path_of_all}
     command = [sys.executable, str(program), str(path), str(workers)]
     for _ in range(kills):
         process = subprocess.Popen(command, env=environment, start_new_session=True)

@@ -56,10 +56,52 @@ def test_numpy_files_that_lie_are_refused_before_memory_is_taken(name, tmp_path)
 
 def test_arrays_larger_than_the_memory_are_refused(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "zeros.npz", a=np.zeros((9, 1, 99)), u=np.zeros((9, 1, 99)))
-    monkeypatch.setattr(opening, "free_memory", lambda: 10_000.0)
-    with pytest.raises(ValueError, match=r"takes 0.0 GB in memory.*write it as HDF5"):
+    monkeypatch.setattr(opening, "free_memory", lambda: 20_000.0)
+    with pytest.raises(ValueError, match=r"takes 0.0 GB in memory.*with np.savez, or as HDF5"):
         open_data(tmp_path / "zeros.npz")
     assert load_inputs(tmp_path / "zeros.npz").shape == (9, 1, 99)
+
+
+def test_a_small_file_that_inflates_to_gigabytes_is_not_read(tmp_path, monkeypatch):
+    """Memory being free, 10 MB were inflated to 10 GB. What is declared is refused, unread."""
+    monkeypatch.setattr(opening, "free_memory", lambda: 1e15)
+    monkeypatch.setattr(opening, "MOST_INFLATED", 4e8, raising=False)
+    with zipfile.ZipFile(
+        tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1
+    ) as parts:
+        for name in ("a", "u"):
+            with parts.open(f"{name}.npy", "w", force_zip64=True) as part:
+                part.write(npy(header((500, 1, 125_000))))
+                for _ in range(25):
+                    part.write(bytes(10_000_000))
+    assert (tmp_path / "bomb.npz").stat().st_size < 5e6
+    monkeypatch.setattr(np.lib.format, "read_array", None)
+    with pytest.raises(ValueError, match=r"takes 0.5 GB in memory, and 0.4 GB may be taken"):
+        open_data(tmp_path / "bomb.npz")
+
+
+def test_large_arrays_without_compression_are_read_by_rows(tmp_path, monkeypatch):
+    """They take no memory, have the same numbers, and damage and changes are noticed."""
+    rng = np.random.default_rng(0)
+    a, u = rng.normal(size=(2, 40, 2, 99)).astype(">f8")
+    path = tmp_path / "mine.npz"
+    np.savez(path, a=a, u=np.asfortranarray(u), times=[0.0, 0.5])
+    whole = open_data(path)
+    monkeypatch.setattr(opening, "LARGE", 1)
+    monkeypatch.setattr(opening, "free_memory", lambda: 2 * u.nbytes + 100.0)
+    rows = open_data(path)
+    assert rows.check() == whole.check()
+    assert rows.times == (0.0, 0.5)
+    assert rows.a[[4, 0, 4]].equal(whole.a[[4, 0, 4]])
+    np.testing.assert_array_equal(load_inputs(path)[3], a[3])
+    np.savez(path, a=2 * a, u=u)
+    with pytest.raises(DataFileError, match="was written again while it was read"):
+        rows.a[[0]]
+    content = bytearray(path.read_bytes())
+    content[content.index((2 * a).tobytes()) + 11] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged: its checksum does not match"):
+        open_data(path)
 
 
 def tensor(file, key="tensor"):

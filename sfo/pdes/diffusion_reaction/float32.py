@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sfo.pdes.diffusion_reaction import DiffusionReaction
-from sfo.pdes.problem import Array, check_problem
+from sfo.pdes.problem import Array, check_positive, check_problem
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,7 @@ class Float32DiffusionReaction(DiffusionReaction):
             )
         spacing = self.length / initial.shape[-1]
         max_step = self.max_step if max_step is None else max_step
-        if not max_step > 0:
-            raise ValueError(f"`max_step` must be positive, got max_step={max_step}.")
-        step = min(max_step, spacing**2 / (8 * self.nu))
+        step = min(check_positive("max_step", max_step), spacing**2 / (8 * self.nu))
         # A power of two at the benchmark's constants: its products are exact in any order.
         weight = self.nu * step / spacing**2
         factors = [math.exp(-self.rho * step), math.exp(-self.rho * step / 2), weight, weight / 2]

@@ -185,11 +185,16 @@ class Maxwell:
         steps = self._steps(instants)
         start = fields.contiguous().numpy(force=True)
         shape = start.shape[2:]
+        is_list = isinstance(sources, Sequence)
+        if not is_list or not all(isinstance(source, PlaneSource) for source in sources):
+            raise ValueError(f"`sources` must be a list of PlaneSource, got {sources!r:.80}.")
         for source in sources:
             if any(b > n for b, n in zip(source.upper, shape, strict=True)):
                 raise ValueError(f"Every source must be inside the box {shape}, got {source}.")
-        if not 0 <= 2 * crop < min(shape):
-            raise ValueError(f"`crop` must leave some of the {shape} cells, got {crop}.")
+        if not isinstance(crop, int) or not 0 <= 2 * crop < min(shape):
+            raise ValueError(
+                f"`crop` must be a whole number and leave some of the {shape} cells, got {crop!r}."
+            )
         check_choice("boundary", boundary, ("periodic", "copy"))
         wrap = boundary == "periodic"
         # n cells that repeat are n + 1 cells whose last plane stands for the first.

@@ -70,9 +70,9 @@ class ShallowWater:
     def __post_init__(self) -> None:
         if self.boundary not in ("wall", "open"):
             raise ValueError(f"`boundary` must be 'wall' or 'open', got {self.boundary!r}.")
+        check_constants(self, "gravity", "dry_depth")
         if not 0 < self.courant <= 1:
             raise ValueError(f"`courant` must be above 0 and at most 1, got {self.courant}.")
-        check_constants(self, "gravity", "dry_depth")
 
     def grid(self, shape: Sequence[int]) -> Grid:
         """The centres of the cells."""

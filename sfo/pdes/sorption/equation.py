@@ -13,7 +13,14 @@ from torch import Tensor
 
 from sfo.checks import check_choice
 from sfo.grid import Grid
-from sfo.pdes.problem import Array, NotSolved, check_constants, check_problem, check_solved
+from sfo.pdes.problem import (
+    Array,
+    NotSolved,
+    check_constants,
+    check_positive,
+    check_problem,
+    check_solved,
+)
 from sfo.pdes.residual import Frames, inside, spans, time_derivative
 
 Outflow = Literal["published", "stated"]
@@ -145,11 +152,8 @@ class DiffusionSorption:
             NotSolved: If the integrator gives up on a sample; it says which.
         """
         initial, times = check_problem(initial, times, channels=len(self.names))
-        if not (rtol >= 1e-13 and atol > 0):
-            raise ValueError(
-                "`rtol` must be at least 1e-13, above round-off, and `atol` positive, got "
-                f"rtol={rtol}, atol={atol}."
-            )
+        if not (check_positive("rtol", rtol) >= 1e-13 and check_positive("atol", atol)):
+            raise ValueError(f"`rtol` must be at least 1e-13, above round-off, got rtol={rtol}.")
         frames = torch.empty(len(initial), len(times), *initial.shape[1:], dtype=torch.float64)
         t = times.numpy(force=True)
         for sample, field in enumerate(initial.numpy(force=True)):

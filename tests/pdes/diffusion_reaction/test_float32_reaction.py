@@ -123,5 +123,5 @@ def test_bad_arguments_say_what_is_wrong():
     pde = Float32DiffusionReaction()
     with pytest.raises(ValueError, match="`initial` must not be negative, got -1"):
         pde.solve(constant(-1.0), [0.0, 1.0])
-    with pytest.raises(ValueError, match=r"`max_step` must be positive, got max_step=0\.0"):
+    with pytest.raises(ValueError, match=r"`max_step` must be a positive number, got 0\.0"):
         pde.solve(constant(0.5), [0.0, 1.0], max_step=0.0)
