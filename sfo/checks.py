@@ -27,8 +27,14 @@ def check_at_least(least: float, **values: float | None) -> None:
         ValueError: `rank` must be at least 1, got 0.
     """
     for name, value in values.items():
-        if value is not None and not value >= least:
-            raise ValueError(f"`{name}` must be at least {least}, got {value}.")
+        if value is None:
+            continue
+        try:
+            is_good = bool(value >= least)
+        except (TypeError, ValueError, RuntimeError):  # No number, or several.
+            is_good = False
+        if not is_good:
+            raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")
 
 
 def install_command(extra: str) -> str:

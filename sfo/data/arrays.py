@@ -105,6 +105,11 @@ class Arrays:
                 f"`grid` must have the points of the arrays, {tuple(rows[0].shape[2:])}, got "
                 f"{grid.shape}."
             )
+        for label, given in (("names", names), ("inputs", inputs)):
+            # The letters of a text would be names of their own.
+            is_list = not isinstance(given, (str, bytes)) and hasattr(given, "__len__")
+            if given is not None and not is_list:
+                raise ValueError(f"`{label}` must be a list of names, got {given!r}; as in ['u'].")
         channels_in, channels_out = rows[0].shape[1], rows[1].shape[1]
         names, times = _fields_and_times(channels_out, names, times)
         inputs = tuple(inputs or _numbered("a", channels_in))

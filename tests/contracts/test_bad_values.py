@@ -52,6 +52,8 @@ BAD = {
         (dict(boundary="open"), r"`boundary` must be one of"),
         (dict(norm="batch"), r"`norm` must be one of 'layer', None, got 'batch'"),
         (dict(n_modes=0), r"`n_modes` must be at least 1, got 0"),
+        (dict(n_modes="x"), r"`n_modes` must be at least 1, got 'x'"),
+        (dict(n_layers=[1, 2]), r"`n_layers` must be at least 1, got \[1, 2\]"),
         (dict(hidden_channels=12), r"multiple of 8 .* or lift_norm=None"),
         (dict(lift_kernel=4), r"`lift_kernel` must be odd"),
         (dict(n_layers=0), r"`n_layers` must be at least 1, got 0"),

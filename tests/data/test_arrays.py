@@ -270,3 +270,13 @@ def test_a_meaning_of_the_wrong_kind(meaning, sentence):
 def test_a_share_of_the_wrong_kind():
     with pytest.raises(ValueError, match=r"share between 0 and 0\.5, got x"):
         split_by_share(20, "x")  # type: ignore[arg-type]
+
+
+def test_a_text_is_no_list_of_names():
+    """Its letters were taken for names of fields."""
+    a = np.ones((5, 2, 16), "f4")
+    for bad in ("uv", b"uv", 5):
+        for label in ("names", "inputs"):
+            with pytest.raises(ValueError, match=rf"`{label}` must be a list of names, got"):
+                Arrays.of(a, a, **{label: bad})
+    assert Arrays.of(a, a, names=["u", "v"]).names == ("u", "v")
