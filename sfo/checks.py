@@ -1,5 +1,6 @@
 """Refusing values in one sentence: the argument, the rule, the value received, the way out."""
 
+import operator
 from collections.abc import Collection
 from typing import get_args
 
@@ -35,6 +36,22 @@ def check_at_least(least: float, **values: float | None) -> None:
             is_good = False
         if not is_good:
             raise ValueError(f"`{name}` must be at least {least}, got {value!r}.")
+
+
+def check_whole(least: int, **values: int) -> None:
+    """Refuse what is no whole number, or below a bound.
+
+    Example:
+        >>> check_whole(1, n_layers=2.0)
+        Traceback (most recent call last):
+        ValueError: `n_layers` must be a whole number, got 2.0.
+    """
+    for name, value in values.items():
+        try:
+            operator.index(value)
+        except TypeError:
+            raise ValueError(f"`{name}` must be a whole number, got {value!r}.") from None
+    check_at_least(least, **values)
 
 
 def install_command(extra: str) -> str:

@@ -192,16 +192,24 @@ class Lift(nn.Module):
         if self.coordinates:
             x = coordinates(a)
             a = torch.cat([a, sqrt(12) * (x - 0.5) if self.standard else x], dim=1)
-        if self.kernel > 1:
-            a = F.pad(a, (self.kernel // 2,) * (2 * self.n_dim), mode="circular")
-        return self.mix(a)
+        return self.mix(self._around(a) if self.kernel > 1 else a)
 
     def _convolve(self, a: Field, weight: Tensor, bias: Tensor) -> Field:
         if self.kernel == 1:
             return pointwise(a, weight, bias)
         convolve = (F.conv1d, F.conv2d, F.conv3d)[self.n_dim - 1]
-        around = F.pad(a, (self.kernel // 2,) * (2 * self.n_dim), mode="circular")
-        return convolve(around, weight, bias)
+        return convolve(self._around(a), weight, bias)
+
+    def _around(self, a: Field) -> Tensor:
+        """The field continued periodically by half a kernel."""
+        reach = self.kernel // 2
+        if min(a.shape[2:]) < reach:
+            raise ValueError(
+                f"the grid must have at least {reach} points along each axis for "
+                f"lift_kernel={self.kernel}, got {tuple(a.shape[2:])}; build the model with "
+                "lift_kernel=1."
+            )
+        return F.pad(a, (reach,) * (2 * self.n_dim), mode="circular")
 
 
 S = TypeVar("S", bound=MutableMapping[str, Any])

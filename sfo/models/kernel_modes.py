@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sfo.axis_mix import SeparableModes, separable_modes
 from sfo.bases.product import multi_index, tied_index
-from sfo.checks import check_at_least, check_choice
+from sfo.checks import check_choice, check_whole
 from sfo.factored_mix import FactoredSpectrum, factored_spectrum
 from sfo.fft import resample
 from sfo.fourier_matrices import FourierMatrices, fourier_matrices
@@ -78,9 +78,9 @@ class KernelOptions:
     transform: Transform = "fft"
 
     def __post_init__(self) -> None:
-        check_at_least(1, n_modes=self.n_modes, n_dim=self.n_dim)
+        check_whole(1, n_modes=self.n_modes, n_dim=self.n_dim)
         if self.low_modes is not None:
-            check_at_least(0, low_modes=self.low_modes)
+            check_whole(0, low_modes=self.low_modes)
         check_choice("index", self.index, Index)
         check_choice("boundary", self.boundary, Boundary)
         check_choice("support", self.support, Support)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from sfo.checks import check_whole
 from sfo.models.option_state import check_options as refuse_other_options
 from sfo.models.option_state import pack, unpack
 from sfo.models.presets import PAPER_SHAPES, paper_settings
@@ -232,8 +233,10 @@ def split_components(in_channels: int, out_channels: int, components: int) -> tu
         >>> split_components(12, 48, 6)
         (2, 8)
     """
+    check_whole(1, components=components)
     for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
-        if channels < 1 or components < 1 or channels % components:
+        check_whole(0, **{name: channels})
+        if channels < 1 or channels % components:
             raise ValueError(
                 f"`{name}` must be a positive multiple of `components`, got "
                 f"{name}={channels}, components={components}."

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from torch import Tensor, nn
 
-from sfo.checks import check_at_least, check_choice
+from sfo.checks import check_at_least, check_choice, check_whole
 from sfo.models.blocks import GLU, MLP, Activation, ChannelNorm, Lift, Update, fused, projection
 from sfo.models.frames import Decoder, carry_frames, frames_of
 from sfo.models.kernel import FactoredKernel, Mixing, SpectralKernel
@@ -36,6 +36,8 @@ CHOICES: dict[str, object] = dict(
     lift_norm=Literal["group", None],
 )
 """What the settings that are words may be."""
+SIZES = ("n_dim", "hidden_channels", "n_layers", "decode", "out_fields")
+OPTIONAL_SIZES = ("rank", "lift_kernel", "lift_channels", "projection_channels")
 
 
 class SFOLayer(nn.Module):
@@ -188,8 +190,9 @@ class SFO(LayeredOperator):
         arguments = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         for name, choices in CHOICES.items():
             check_choice(name, arguments[name], choices)
-        check_at_least(1, hidden_channels=hidden_channels, n_layers=n_layers, rank=rank)
-        check_at_least(1, lift_channels=lift_channels, projection_channels=projection_channels)
+        check_whole(1, **{name: arguments[name] for name in SIZES})
+        check_whole(1, **{k: arguments[k] for k in OPTIONAL_SIZES if arguments[k] is not None})
+        check_at_least(0, mlp_ratio=mlp_ratio)
         if rank is not None and mixing == "dense":
             raise ValueError(f'`rank` needs `mixing="factored"`, got rank={rank} with "dense".')
         channels_in, channels_out = split_components(in_channels, out_channels, components)

@@ -197,3 +197,11 @@ def test_a_trace_in_training_mode_leaves_numbers(monkeypatch):
     fresh = SFO(1, 1, **SMALL)
     fresh.load_state_dict(model.state_dict())
     assert torch.equal(fresh(a), model(a))
+
+
+def test_a_grid_below_the_reach_of_the_lift_is_refused():
+    """It ended in torch's words about padding."""
+    model = SFO(1, 1, n_dim=2, n_modes=1, hidden_channels=8)
+    with pytest.raises(ValueError, match=r"at least 2 points .* lift_kernel=5, got \(1, 8\)"):
+        model(torch.zeros(1, 1, 1, 8))
+    assert SFO(1, 1, n_dim=2, n_modes=1, lift_kernel=1)(torch.zeros(1, 1, 1, 8)).shape[2:] == (1, 8)
