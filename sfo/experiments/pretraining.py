@@ -50,7 +50,7 @@ RECIPES: dict[str, Recipe] = {
     "darcy": Recipe(1250, 15, 2),
     "diffusion_reaction": Recipe(2500, 25, 4),
     "diffusion_sorption": Recipe(2500, 25, 4),
-    "kuramoto_sivashinsky": Recipe(2500, 25, 4),
+    "kuramoto_sivashinsky": Recipe(10_000, 30, 4, 4e-3),
     "maxwell": Recipe(1250, 8, 1),
     "navier_stokes": Recipe(500, 20, 1),
     "shallow_water": Recipe(500, 20, 1),
