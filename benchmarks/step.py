@@ -5,11 +5,12 @@
 All train in one process, one step each in turn, under the same allocator settings; a row gives
 medians and their ratios. "ours" is the paper's SFO, "factored" an SFO of the same width with
 factored kernels and a hidden layer as wide as the field, "recommended" the recommended SFO of its
-own width; the last two are also timed in prediction, at a batch of one. Peak memory is measured
-in a process of its own for each model: the resident memory that one training step adds to that of
-the built model and its data. The FNO has the same width and number of layers, and n_modes = 16,
-12 and 8 along an axis in 1D, 2D and 3D: half of the paper's FNO, since neuraloperator counts both
-signs of a frequency, so it is the faster for it.
+own width, in 3D that for linear equations such as Maxwell's; the last two are also timed in
+prediction, at a batch of one. Peak memory is measured in a process of its own for each model: the
+resident memory that one training step adds to that of the built model and its data. The FNO has
+the same width and number of layers, and n_modes = 16, 12 and 8 along an axis in 1D, 2D and 3D:
+half of the paper's FNO, since neuraloperator counts both signs of a frequency, so it is the faster
+for it.
 """
 
 import argparse
@@ -48,13 +49,14 @@ class Case:
     n_modes: int = 20
     speedup: float | None = None
     to_fno: float | None = None
+    linear: bool = False
 
 
 CASES = [
     Case("1D, batch 50", 50, 1, 101, (256,), 64, 16, speedup=6, to_fno=1),
     Case("2D, batch 2", 2, 1, 101, (128, 128), 64, 12),
     Case("2D, batch 10", 10, 1, 101, (128, 128), 64, 12, speedup=4, to_fno=2),
-    Case("3D, 1 × 6 components", 6, 2, 8, (32, 32, 32), 32, 8, speedup=8, to_fno=1.5),
+    Case("3D, 1 × 6 components", 6, 2, 8, (32, 32, 32), 32, 8, speedup=8, to_fno=1.5, linear=True),
 ]
 KINDS = ("paper", "ours", "fno")
 FACTORED = ("factored", "recommended", "fno")
@@ -73,7 +75,9 @@ def build(kind: str, case: Case) -> nn.Module:
             **sizes, n_dim=len(case.shape), n_modes=case.n_modes, hidden_channels=case.channels
         )
     if kind == "recommended":
-        return SFO.recommended(**sizes, n_dim=len(case.shape), train_shape=case.shape)
+        return SFO.recommended(
+            **sizes, n_dim=len(case.shape), train_shape=case.shape, linear=case.linear
+        )
     if kind == "factored":
         return SFO(
             **sizes,

@@ -3,8 +3,9 @@
 A Record is void when its numbers would differ today, and then only. That is for a person to know:
 whoever changes what a model computes raises the integer `revision` of its class, whoever changes a
 benchmark's data that of the benchmark's, and whoever changes what every run gives raises
-`TRAINING_REVISION` here. None stands for 1. The version of the package is kept as a note; new
-versions, options and metrics void nothing.
+`TRAINING_REVISION` here. None stands for 1. A preset that changes on some benchmarks only has a
+revision for each of them, and one for "all" others. The version of the package is kept as a note;
+new versions, options and metrics void nothing.
 """
 
 import json
@@ -26,6 +27,8 @@ from sfo.training.origin import difference
 FORMAT = 1
 TRAINING_REVISION = 1
 """Revision of training and evaluation: raised by hand when every run would give other numbers."""
+Revision = int | Mapping[str, int]
+"""Of a model: the same on all benchmarks, or by benchmark, with "all" for the others."""
 FIRST_REVISIONS: Mapping[str, int] = {"model": 1, "benchmark": 1, "training": 1}
 """Revisions of files that were written before there were any."""
 
@@ -38,7 +41,7 @@ def revisions(experiment: Experiment) -> dict[str, int]:
     """Today's revisions of what an experiment's numbers depend on."""
     benchmark = experiment.data.benchmark
     return {
-        "model": model_revision(experiment.model.name, experiment.model.preset),
+        "model": model_revision(experiment),
         "benchmark": getattr(BENCHMARKS[benchmark], "revision", 1)
         if benchmark in BENCHMARKS
         else 1,
@@ -46,13 +49,31 @@ def revisions(experiment: Experiment) -> dict[str, int]:
     }
 
 
-def model_revision(model: str, preset: str) -> int:
-    """Today's revision of a model with the settings of a preset."""
+def model_revision(experiment: Experiment) -> int:
+    """Today's revision of a model with the settings of its preset on its benchmark."""
+    model = experiment.model
+    return on_benchmark(declared_revision(model.name, model.preset), experiment.data.benchmark)
+
+
+def declared_revision(model: str, preset: str) -> Revision:
+    """Today's revision of a model with the settings of a preset, as its class has it."""
     kind = MODELS[model]
-    revision: int = getattr(kind, "revision", 1)
+    revision: Revision = getattr(kind, "revision", 1)
     if preset == "recommended":
         revision = getattr(kind, "recommended_revision", revision)
     return revision
+
+
+def on_benchmark(revision: Revision, benchmark: str | None) -> int:
+    """The number that counts on a benchmark.
+
+    Example:
+        >>> on_benchmark(3, "maxwell"), on_benchmark({"all": 2, "maxwell": 3}, "burgers")
+        (3, 2)
+    """
+    if isinstance(revision, int):
+        return revision
+    return revision.get(benchmark or "all", revision["all"])
 
 
 def outdated(experiment: Experiment, made_with: Mapping[str, int]) -> str | None:

@@ -21,7 +21,8 @@ from sfo.experiments.record import (
     Analysis,
     Record,
     RecordError,
-    model_revision,
+    declared_revision,
+    on_benchmark,
     outdated,
     revisions,
     seal,
@@ -238,25 +239,31 @@ def _write(path: Path, text: str) -> None:
     write_atomically(path, text.encode())
 
 
-def _revised(values: Mapping[str, Any]) -> set[str]:
-    """Columns of a measured table whose models would give other numbers today."""
+def _revised(values: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Rows and columns of a measured table whose models would give other numbers today."""
     return {
-        column
-        for column, (model, preset, revision) in values.get("models", {}).items()
-        if model not in MODELS or model_revision(model, preset) != revision
+        (row, column)
+        for rows in _tables(values).values()
+        for row in rows
+        for column, (model, preset, then) in values.get("models", {}).items()
+        if model not in MODELS
+        or on_benchmark(declared_revision(model, preset), row) != on_benchmark(then, row)
     }
 
 
+def _tables(values: Mapping[str, Any]) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+    """What of a measured table has a number for each benchmark and model."""
+    return {key: values[key] for key in ("counts", "seconds") if key in values}
+
+
 def _of_today(values: dict[str, Any]) -> dict[str, Any]:
-    """A measured table without the columns that were revised."""
+    """A measured table without what was revised."""
     gone = _revised(values)
-    tables = ("counts", "seconds") if gone else ()
     kept = {
         key: {
-            row: {column: number for column, number in numbers.items() if column not in gone}
-            for row, numbers in values[key].items()
+            row: {c: number for c, number in numbers.items() if (row, c) not in gone}
+            for row, numbers in rows.items()
         }
-        for key in tables
-        if key in values
+        for key, rows in _tables(values).items()
     }
     return {**values, **kept}

@@ -30,7 +30,7 @@ def step_key(experiment: Experiment) -> str:
         experiment.train.batch_size,
         experiment.train.optimizer,
     ]
-    revision = model_revision(experiment.model.name, experiment.model.preset)
+    revision = model_revision(experiment)
     # What was measured before there were revisions keeps its key.
     return json_sha256([*parts, revision] if revision > 1 else parts)[:10]
 

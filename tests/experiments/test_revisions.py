@@ -99,7 +99,11 @@ def test_a_measured_table_shows_models_as_they_are_today(tmp_path, monkeypatch):
     assert results.is_whole("runtime")
     steps = [Experiment.of("allen_cahn", preset=preset) for preset in ("paper", "recommended")]
     before = [step_key(step) for step in steps]
-    monkeypatch.setattr(MODELS["sfo"], "recommended_revision", 3)
+    monkeypatch.setattr(MODELS["sfo"], "recommended_revision", {"all": 2, "maxwell": 9})
+    assert results.table("runtime")["seconds"] == seconds
+    assert results.is_whole("runtime")
+    assert [step_key(step) for step in steps] == before
+    monkeypatch.setattr(MODELS["sfo"], "recommended_revision", {"all": 2, "allen_cahn": 3})
     assert results.table("runtime")["seconds"] == {"allen_cahn": {"sfo": 1.0}}
     assert not results.is_whole("runtime")
     assert [step_key(step) == key for step, key in zip(steps, before, strict=True)] == [True, False]

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from sfo import SFO
+from sfo.models.build import build_model
 from sfo.models.presets import ONE_AXIS
 
 SMALL = dict(n_modes=4, hidden_channels=16, n_layers=2)
@@ -175,6 +176,18 @@ def test_a_trained_convolution_transfers_to_other_grids():
         coarse, fine = model(pairs(32)[0]), model(pairs(128)[0])
     assert (coarse - truth[..., ::2]).norm() < 0.02 * truth.norm()
     assert (fine[..., ::2] - truth).norm() < 0.02 * truth.norm()
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_kernels_of_linear_equations_are_linear(linear):
+    """K(v + w) = K v + K w, but for b; with the gate the kernel depends on the field."""
+    model = SFO.recommended(1, 1, n_dim=3, n_modes=4, linear=linear).double()
+    kernel = model.kernels[0]
+    v, w = torch.randn(2, 1, 32, 8, 8, 8, dtype=torch.float64)
+    off = kernel(v + w) + kernel(0 * v) - kernel(v) - kernel(w)
+    assert (off.norm() < 1e-12 * kernel(v).norm()) == linear
+    of_maxwell = build_model("sfo", "maxwell", preset="recommended").kernels
+    assert all(k.gate is None for k in of_maxwell)
 
 
 def test_a_grid_with_fewer_points_than_modes_is_refused():
