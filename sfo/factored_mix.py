@@ -164,7 +164,7 @@ def mix_with_kernel(v: Field, kernel: KernelSpectrum, spectrum: FactoredSpectrum
             return _by_matrices(v, kernel, spectrum.fourier)
         v_hat = _transform(v, spectrum.shape)
         product = v_hat * kernel if v_hat.requires_grad else v_hat.mul_(kernel)
-        return _back(product, v, spectrum.shape)
+        return _inside(fft.irfftn_by_axis(product, spectrum.shape), v)
 
 
 def mix_by_definition(v: Field, theta: Coefficients, spectrum: FactoredSpectrum) -> Field:
@@ -191,9 +191,13 @@ def _transform(v: Field, shape: Sequence[int]) -> Complex[Tensor, "batch channel
 
 def _back(v_hat: Tensor, like: Field, shape: Sequence[int]) -> Field:
     """The field of a spectrum, on the grid of `like`."""
-    out = fft.irfftn(v_hat, shape)
+    return _inside(fft.irfftn(v_hat, shape), like)
+
+
+def _inside(v: Field, like: Field) -> Field:
+    """The part of a field that lies on the grid of `like`."""
     inside: tuple[Any, ...] = (..., *map(slice, like.shape[2:]))
-    return out if out.shape[2:] == like.shape[2:] else out[inside]
+    return v if v.shape[2:] == like.shape[2:] else v[inside]
 
 
 class _FactoredMix(torch.autograd.Function):

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from sfo import fft
@@ -8,6 +9,15 @@ def test_half_weights_make_parseval():
         v = torch.randn(n, dtype=torch.float64)
         energy = (fft.half_weights((n,)) * torch.fft.rfft(v).abs() ** 2).sum() / n
         torch.testing.assert_close(energy, v.square().sum())
+
+
+@pytest.mark.parametrize("shape", [(6,), (5, 4), (3, 4, 7)])
+def test_back_axis_by_axis_is_the_inverse_too(shape):
+    v = torch.randn(2, *shape, dtype=torch.float64)
+    v_hat = fft.rfftn(v, len(shape))
+    kept = v_hat.clone()
+    torch.testing.assert_close(fft.irfftn_by_axis(v_hat, shape), v)
+    assert torch.equal(v_hat, kept)
 
 
 def test_resampled_kernel_acts_the_same_on_band_limited_fields():
