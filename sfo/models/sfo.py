@@ -334,8 +334,7 @@ class SFO(LayeredOperator):
             periodic: Whether the domain is periodic along all axes.
             shift_invariant: Whether a periodic problem is the same at every place. With a forcing
                 that is not an input it is not: coordinates are appended.
-            linear: Whether the equations are linear in the input: the kernels then do not depend
-                on it, which takes a fifth less time.
+            linear: Whether the equations are linear; the kernels then do not depend on the input.
             overrides: Arguments of the constructor to set otherwise.
 
         Example:
