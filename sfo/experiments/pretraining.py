@@ -46,7 +46,7 @@ class Recipe:
 RECIPES: dict[str, Recipe] = {
     "allen_cahn": Recipe(10_000, 40, 4, 4e-3),
     "burgers": Recipe(2500, 25, 4),
-    "cahn_hilliard": Recipe(1500, 30, 4),
+    "cahn_hilliard": Recipe(5000, 100, 4, 4e-3),
     "darcy": Recipe(1250, 15, 2),
     "diffusion_reaction": Recipe(2500, 25, 4),
     "diffusion_sorption": Recipe(2500, 25, 4),
