@@ -59,7 +59,7 @@ FAMILIES: dict[str, Family] = {
         "SFO as in the paper",
         "sfo",
         "paper",
-        {"small": dict(hidden_channels=16), "medium": {}},
+        {"small": dict(hidden_channels=16), "middle": dict(hidden_channels=24), "medium": {}},
     ),
     "fno": Family(
         "FNO",
@@ -73,7 +73,12 @@ FAMILIES: dict[str, Family] = {
         "paper",
         NARROWER,
     ),
-    "uno": Family("UNO", "uno", "paper", {"small": dict(hidden_channels=8), "medium": {}}),
+    "uno": Family(
+        "UNO",
+        "uno",
+        "paper",
+        {"small": dict(hidden_channels=8), "middle": dict(hidden_channels=16), "medium": {}},
+    ),
 }
 """Curves of the figure, and their sizes; "medium" is the main table's."""
 
